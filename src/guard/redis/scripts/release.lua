@@ -1,0 +1,17 @@
+-- Purpose: give a lease back, with the count lowered by what was sold under it.
+--
+-- KEYS[1] lock    KEYS[2] state
+-- ARGV[1] token   ARGV[2] 'clean' or 'dirty'   ARGV[3] units taken (negative: units added)
+--
+-- Replies: 1 released · 0 the token holds the segment no more; nothing changed
+--
+-- Rules: R5 (releasing clears `dirty`, unless the count may be wrong), R11 (a second run finds the lock gone).
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+    return 0
+end
+if ARGV[2] == 'clean' and redis.call('HGET', KEYS[2], 'dirty') == ARGV[1] then
+    redis.call('HINCRBY', KEYS[2], 'stock', -tonumber(ARGV[3]))
+    redis.call('HDEL', KEYS[2], 'dirty')
+end
+redis.call('DEL', KEYS[1])
+return 1

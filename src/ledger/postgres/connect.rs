@@ -1,0 +1,105 @@
+//! Opening the database: version, migrations, pool.
+
+use std::time::Duration;
+
+use sqlx::migrate::MigrateError;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Connection, Executor, PgConnection};
+
+use super::PostgresLedger;
+
+/// The oldest server that the statements are tested for, as `server_version_num` says it.
+const OLDEST_VERSION: i32 = 130_000;
+
+/// How to reach the database.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `postgres://user:password@host:port/database`.
+    pub url: String,
+    /// The most connections at a time.
+    pub max_connections: u32,
+    /// How long a statement, and the wait for a connection, may take.
+    pub timeout: Duration,
+}
+
+/// Why the database cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The URL is not one.
+    #[error("it is not a PostgreSQL URL")]
+    Url(#[source] sqlx::Error),
+    /// Nobody answers, or not as hoped.
+    #[error("the server cannot be reached")]
+    Unreachable(#[source] sqlx::Error),
+    /// The server is too old.
+    #[error("the server is PostgreSQL {0}, and 13 is the oldest supported version")]
+    TooOld(String),
+    /// The schema cannot be brought up to date.
+    #[error("the schema cannot be migrated")]
+    Migration(#[source] MigrateError),
+}
+
+impl PostgresLedger {
+    /// Connects, checks the version and brings the schema up to date. Instances that start together take turns.
+    pub async fn connect(options: &Options) -> Result<Self, ConnectError> {
+        let connect: PgConnectOptions = options.url.parse().map_err(ConnectError::Url)?;
+        prepare(&connect, options.timeout).await?;
+        let timeout_ms = options.timeout.as_millis();
+        let pool = PgPoolOptions::new()
+            .max_connections(options.max_connections)
+            .acquire_timeout(options.timeout)
+            // One more trip a statement otherwise; a dead connection shows itself by its first statement.
+            .test_before_acquire(false)
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    // The server gives up with us, so that a lost answer is not followed by a late commit.
+                    let set = format!("SET statement_timeout = {timeout_ms}");
+                    connection.execute(sqlx::AssertSqlSafe(set)).await?;
+                    Ok(())
+                })
+            })
+            .connect_lazy_with(connect);
+        Ok(Self {
+            pool,
+            timeout: options.timeout,
+        })
+    }
+}
+
+/// Checks the server on a connection of its own: a migration may take longer than a statement of the sale.
+async fn prepare(connect: &PgConnectOptions, timeout: Duration) -> Result<(), ConnectError> {
+    let timed_out = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+    let mut connection = tokio::time::timeout(timeout, PgConnection::connect_with(connect))
+        .await
+        .map_err(timed_out)
+        .flatten()
+        .map_err(ConnectError::Unreachable)?;
+    let version: String = sqlx::query_scalar("SHOW server_version_num")
+        .fetch_one(&mut connection)
+        .await
+        .map_err(ConnectError::Unreachable)?;
+    check_version(&version)?;
+    sqlx::migrate!("migrations/postgres")
+        .run(&mut connection)
+        .await
+        .map_err(ConnectError::Migration)
+}
+
+fn check_version(server_version_num: &str) -> Result<(), ConnectError> {
+    match server_version_num.parse::<i32>() {
+        Ok(version) if version >= OLDEST_VERSION => Ok(()),
+        _ => Err(ConnectError::TooOld(server_version_num.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_servers_are_refused() {
+        assert!(check_version("130000").is_ok());
+        assert!(check_version("180001").is_ok());
+        assert!(matches!(check_version("120022"), Err(ConnectError::TooOld(_))));
+    }
+}

@@ -1,0 +1,10 @@
+-- List orders of every product and customer in order of their ids, which is the order of time.
+--
+-- $1 status (null: any)  $2 after this id (null: from the start)  $3 at most so many
+SELECT orders.id, products.sku, quantity, customer_id, segment, status, customer_key
+FROM orders
+JOIN products ON products.id = orders.product_id
+WHERE ($1::smallint IS NULL OR status = $1)
+    AND ($2::uuid IS NULL OR orders.id > $2)
+ORDER BY orders.id
+LIMIT $3

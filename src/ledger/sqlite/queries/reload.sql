@@ -1,0 +1,8 @@
+-- Reload a segment for its holder, and shut out every lease handed out before (R5).
+--
+-- ?1 product  ?2 segment index  ?3 the holder's fence  ?4 how far the fence jumps ahead
+-- Returns one row: stock, fence, epoch.
+UPDATE segments
+SET fence = max(fence, ?3) + ?4
+WHERE product_id = ?1 AND "index" = ?2
+RETURNING allotted - taken AS stock, fence, epoch
