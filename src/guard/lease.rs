@@ -18,15 +18,17 @@ pub struct Lease {
     time_limit: Duration,
     expires_at: Instant,
     lost: bool,
+    /// Units that a gathering has added under this lease, and that the guard has not been told of.
+    added: i64,
     held: Box<dyn Held>,
 }
 
 /// How a lease is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// The guard's count is right once `taken` is subtracted (negative where units were added).
+    /// The guard's count is right once `taken` is subtracted.
     Clean {
-        /// Units that left the segment under this lease.
+        /// Units that left the segment under this lease; negative where more came than went.
         taken: i64,
     },
     /// The count may be wrong: the next holder must reload the segment.
@@ -67,6 +69,7 @@ impl Lease {
             time_limit,
             expires_at: asked_at + time_limit,
             lost: false,
+            added: 0,
             held,
         }
     }
@@ -137,8 +140,18 @@ impl Lease {
         }
     }
 
+    /// Counts units that the ledger has moved into the segment under this lease.
+    pub fn add(&mut self, units: u64) {
+        self.stock = self.stock.map(|stock| stock + units);
+        self.added += units as i64;
+    }
+
     /// Gives the segment back.
     pub async fn release(self, ending: Ending) -> Result<(), LeaseError> {
+        let ending = match ending {
+            Ending::Clean { taken } => Ending::Clean { taken: taken - self.added },
+            Ending::Dirty => Ending::Dirty,
+        };
         let mine = self.held.release(ending).await?;
         if mine { Ok(()) } else { Err(LeaseError::Lost) }
     }

@@ -53,8 +53,13 @@ pub trait Ledger: Send + Sync {
     /// Orders in order of their ids, which is the order of time.
     async fn orders(&self, filter: &OrderFilter) -> Result<Vec<Order>, LedgerError>;
 
-    /// The [`OrderKey::fingerprint`] of every order of a product, in no order.
-    async fn key_fingerprints(&self, product: ProductId) -> Result<Vec<u64>, LedgerError>;
+    /// Up to `limit` of a product's orders, those after `after`, in order of their ids: ids and keys only.
+    async fn order_keys(
+        &self,
+        product: ProductId,
+        after: Option<Uuid>,
+        limit: u32,
+    ) -> Result<Vec<(Uuid, OrderKey)>, LedgerError>;
 
     /// What the orders of a product add up to, for the audit.
     async fn order_sums(&self, product: ProductId) -> Result<OrderSums, LedgerError>;

@@ -42,18 +42,25 @@ impl PostgresLedger {
         T: Send,
         F: for<'c> FnOnce(&'c mut PgConnection) -> BoxFuture<'c, Result<T, sqlx::Error>> + Send,
     {
-        let mut connection = self.pool.acquire().await.map_err(LedgerError::NothingHappened)?;
-        let outcome = match tokio::time::timeout(self.timeout, work(&mut connection)).await {
-            Ok(outcome) => outcome,
-            Err(_elapsed) => Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into())),
+        let mut checkout = None;
+        let statement = async {
+            let connection = self.pool.acquire().await.map_err(LedgerError::NothingHappened)?;
+            work(checkout.insert(connection)).await.map_err(classify)
         };
-        outcome.map_err(|error| {
-            let error = classify(error);
-            if matches!(error, LedgerError::OutcomeUnknown(_)) {
-                connection.close_on_drop();
+        let outcome = match tokio::time::timeout(self.timeout, statement).await {
+            Ok(outcome) => outcome,
+            Err(_elapsed) => {
+                let elapsed = sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+                Err(match checkout {
+                    Some(_) => LedgerError::OutcomeUnknown(elapsed),
+                    None => LedgerError::NothingHappened(elapsed),
+                })
             }
-            error
-        })
+        };
+        if let (Err(LedgerError::OutcomeUnknown(_)), Some(connection)) = (&outcome, &mut checkout) {
+            connection.close_on_drop();
+        }
+        outcome
     }
 }
 
@@ -224,11 +231,19 @@ impl Ledger for PostgresLedger {
         rows.iter().map(|row| order_row(row).map(|settled| settled.order)).collect()
     }
 
-    async fn key_fingerprints(&self, product: ProductId) -> Result<Vec<u64>, LedgerError> {
-        let query = sqlx::query("SELECT customer_key FROM orders WHERE product_id = $1").bind(product.0);
+    async fn order_keys(
+        &self,
+        product: ProductId,
+        after: Option<Uuid>,
+        limit: u32,
+    ) -> Result<Vec<(Uuid, OrderKey)>, LedgerError> {
+        let query = sqlx::query(include_str!("queries/order_keys.sql"))
+            .bind(product.0)
+            .bind(after)
+            .bind(i64::from(limit));
         let rows = self.run(|connection| Box::pin(query.fetch_all(connection))).await?;
-        let fingerprint = |row: &PgRow| Ok(OrderKey::from_column(column(row, "customer_key")?).fingerprint());
-        rows.iter().map(fingerprint).collect()
+        let key = |row: &PgRow| Ok((column(row, "id")?, OrderKey::from_column(column(row, "customer_key")?)));
+        rows.iter().map(key).collect()
     }
 
     async fn order_sums(&self, product: ProductId) -> Result<OrderSums, LedgerError> {

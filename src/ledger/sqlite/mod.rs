@@ -256,11 +256,19 @@ impl Ledger for SqliteLedger {
         rows.iter().map(|row| order_row(row).map(|settled| settled.order)).collect()
     }
 
-    async fn key_fingerprints(&self, product: ProductId) -> Result<Vec<u64>, LedgerError> {
-        let query = sqlx::query("SELECT customer_key FROM orders WHERE product_id = ?1").bind(product.0);
+    async fn order_keys(
+        &self,
+        product: ProductId,
+        after: Option<Uuid>,
+        limit: u32,
+    ) -> Result<Vec<(Uuid, OrderKey)>, LedgerError> {
+        let query = sqlx::query(include_str!("queries/order_keys.sql"))
+            .bind(product.0)
+            .bind(after.unwrap_or(Uuid::nil()))
+            .bind(limit);
         let rows = self.read(query).await?;
-        let fingerprint = |row: &SqliteRow| Ok(OrderKey::from_column(column(row, "customer_key")?).fingerprint());
-        rows.iter().map(fingerprint).collect()
+        let key = |row: &SqliteRow| Ok((column(row, "id")?, OrderKey::from_column(column(row, "customer_key")?)));
+        rows.iter().map(key).collect()
     }
 
     async fn order_sums(&self, product: ProductId) -> Result<OrderSums, LedgerError> {

@@ -1,0 +1,103 @@
+//! Refusing orders for want of stock: only the ledger may (R9).
+//!
+//! Orders come here when no segment is believed to have enough for them. One look into the ledger decides for all of
+//! them: what is there already is answered with its order, what cannot be served is refused, and where the ledger has
+//! units after all, the orders go back and the segments that hold them are reloaded.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::claim::{Claim, Look};
+use super::on_sale::OnSale;
+use super::outcome::{Outcome, Refusal};
+use super::round::{Known, answer_known};
+use super::waiting::Waiting;
+use crate::domain::SegmentStock;
+
+/// Keys read from the ledger at a time.
+const PAGE: u32 = 10_000;
+/// Sets of winners beyond this are not kept: their retries ask the ledger, one by one. 8 bytes each.
+const MOST_WINNERS: usize = 4_000_000;
+
+/// What a look into the ledger brought.
+pub(super) struct Judgement {
+    /// The segments as the ledger has them; nothing when it did not answer.
+    pub(super) segments: Option<Vec<SegmentStock>>,
+    /// Orders that may be served after all, or that nobody could judge, in arrival order.
+    pub(super) returned: Vec<Waiting>,
+}
+
+/// Looks into the ledger, publishes the look, and answers whom it settles.
+pub(super) async fn judge(on_sale: Arc<OnSale>, orders: Vec<Waiting>) -> Judgement {
+    let taken_at = Instant::now();
+    let segments = match on_sale.house.ledger.segments(on_sale.product.id).await {
+        Ok(segments) => segments,
+        Err(error) => {
+            tracing::warn!(sku = %on_sale.product.sku, error = &error as &dyn std::error::Error, "the ledger could not be asked what is left");
+            return Judgement {
+                segments: None,
+                returned: orders,
+            };
+        }
+    };
+    let remaining = segments.iter().map(SegmentStock::available).sum();
+    publish(&on_sale.claim, &segments, remaining, taken_at);
+
+    // After the look, not before: whoever took the units that are missing has committed by now, and is found.
+    let (may_be_known, new): (Vec<_>, Vec<_>) = orders.into_iter().partition(Waiting::may_be_known);
+    let known = match may_be_known.is_empty() {
+        true => Known::default(),
+        false => answer_known(&on_sale, may_be_known).await,
+    };
+    let mut returned = known.unasked;
+    // An order in doubt comes here only once the segment that it may have been settled on was leased again, and so
+    // reloaded: its statement has been committed, and is found above, or never will be.
+    for order in new.into_iter().chain(known.absent) {
+        match refusal(order.asked.quantity.units(), remaining) {
+            Some(refusal) => order.answer(Outcome::Refused(on_sale.refuse(refusal))),
+            None => returned.push(order),
+        }
+    }
+    Judgement {
+        segments: Some(segments),
+        returned,
+    }
+}
+
+/// Reads the keys of everybody who has an order, once nothing is left and the set is final.
+///
+/// Returns nothing when they are known already, are too many, or cannot be read: then every retry asks the ledger.
+pub(super) async fn load_winners(on_sale: Arc<OnSale>) -> Option<Look> {
+    let look = on_sale.claim.last().filter(|look| look.remaining == 0 && look.winners.is_none())?;
+    let mut fingerprints = Vec::new();
+    let mut after = None;
+    loop {
+        let page = on_sale.house.ledger.order_keys(on_sale.product.id, after, PAGE).await.ok()?;
+        fingerprints.extend(page.iter().map(|(_, key)| key.fingerprint()));
+        if fingerprints.len() > MOST_WINNERS {
+            return None;
+        }
+        match page.last() {
+            Some((id, _)) if page.len() == PAGE as usize => after = Some(*id),
+            _ => break,
+        }
+    }
+    fingerprints.sort_unstable();
+    Some(Look::new(0, look.fences, Some(fingerprints.into()), look.taken_at))
+}
+
+fn publish(claim: &Claim, segments: &[SegmentStock], remaining: u64, taken_at: Instant) {
+    let fences = segments.iter().map(|segment| segment.fence.0).sum();
+    // No fence has moved: no order has come or gone, and the winners are the same.
+    let same = claim.last().filter(|last| last.remaining == remaining && last.fences == fences);
+    let winners = same.and_then(|last| last.winners.clone());
+    claim.publish(Look::new(remaining, fences, winners, taken_at));
+}
+
+fn refusal(units: u64, remaining: u64) -> Option<Refusal> {
+    match remaining {
+        0 => Some(Refusal::SoldOut),
+        _ if units > remaining => Some(Refusal::InsufficientStock { remaining }),
+        _ => None,
+    }
+}

@@ -1,0 +1,93 @@
+//! A product that this process sells: what its queue, its rounds and its requests share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::Utc;
+use metrics::Counter;
+
+use super::SaleSettings;
+use super::claim::Claim;
+use super::fail_point::Moment;
+use super::outcome::Refusal;
+use crate::domain::{Product, Quantity, Segment};
+use crate::guard::Guard;
+use crate::ledger::Ledger;
+use crate::telemetry::metrics::ProductMetrics;
+
+/// The stores and settings of the sale.
+#[derive(Clone)]
+pub(super) struct House {
+    pub(super) ledger: Arc<dyn Ledger>,
+    pub(super) guard: Arc<dyn Guard>,
+    pub(super) settings: Arc<SaleSettings>,
+}
+
+/// One product in one process.
+pub(super) struct OnSale {
+    pub(super) product: Product,
+    pub(super) house: House,
+    pub(super) claim: Claim,
+    pub(super) metrics: ProductMetrics,
+    refused: [Counter; Refusal::LABELS.len()],
+    pub(super) replayed: Counter,
+}
+
+impl OnSale {
+    pub(super) fn new(product: Product, house: House) -> Self {
+        let metrics = ProductMetrics::new(product.sku.as_str(), product.segments);
+        Self {
+            refused: Refusal::LABELS.map(|label| metrics.outcome(label)),
+            replayed: metrics.outcome("replayed"),
+            claim: Claim::default(),
+            metrics,
+            product,
+            house,
+        }
+    }
+
+    pub(super) fn segment(&self, index: u16) -> Segment {
+        Segment {
+            product: self.product.id,
+            sku: self.product.sku.clone(),
+            index,
+        }
+    }
+
+    /// Counts a refusal, and passes it on.
+    pub(super) fn refuse(&self, refusal: Refusal) -> Refusal {
+        self.refused[refusal.position()].increment(1);
+        refusal
+    }
+
+    /// Why the product cannot be sold now at all.
+    pub(super) fn closed(&self) -> Option<Refusal> {
+        let window = self.product.window;
+        if window.is_always() {
+            return None;
+        }
+        let now = Utc::now();
+        match (window.starts_at, window.ends_at) {
+            (Some(starts_at), _) if now < starts_at => Some(Refusal::NotStarted { starts_at }),
+            (_, Some(ended_at)) if now >= ended_at => Some(Refusal::Ended { ended_at }),
+            _ => None,
+        }
+    }
+
+    /// Why an order of so many units is not taken, whatever the stock.
+    pub(super) fn too_large(&self, quantity: Quantity) -> Option<Refusal> {
+        let max = self.product.max_per_order.filter(|max| quantity > *max)?;
+        Some(Refusal::AboveMaxPerOrder { max })
+    }
+
+    /// A moment has come at which a test may end the process.
+    pub(super) fn reach(&self, moment: Moment) {
+        if let Some(fail_point) = &self.house.settings.fail_point {
+            fail_point.reach(moment);
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Duration {
+        self.house.settings.request_deadline
+    }
+}
