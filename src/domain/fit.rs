@@ -46,7 +46,9 @@ mod tests {
     #[test]
     fn a_large_order_does_not_hold_up_smaller_ones() {
         let mut fit = Fit::new(3, 10);
-        let taken: Vec<bool> = [2, 2, 1, 1].map(|units| fit.take(Quantity::new(units).unwrap())).to_vec();
+        let taken: Vec<bool> = [2, 2, 1, 1]
+            .map(|units| fit.take(Quantity::new(units).unwrap()))
+            .to_vec();
         assert_eq!(taken, [true, false, true, false]);
         assert!(fit.is_full());
     }

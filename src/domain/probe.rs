@@ -64,15 +64,26 @@ impl Beliefs {
     }
 
     /// Chooses among the segments that may serve `quantity`; `choose(n)` must return a number below `n`, at random.
-    pub fn candidate(&self, quantity: Quantity, now: Instant, choose: impl FnOnce(usize) -> usize) -> Candidate {
-        let free = |belief: &&Belief| !belief.ours && belief.busy_until.is_none_or(|until| until <= now);
-        let may_serve = || self.segments.iter().filter(|belief| belief.may_serve(quantity));
+    pub fn candidate(
+        &self,
+        quantity: Quantity,
+        now: Instant,
+        choose: impl FnOnce(usize) -> usize,
+    ) -> Candidate {
+        let free =
+            |belief: &&Belief| !belief.ours && belief.busy_until.is_none_or(|until| until <= now);
+        let may_serve = || {
+            self.segments
+                .iter()
+                .filter(|belief| belief.may_serve(quantity))
+        };
 
         let free_count = may_serve().filter(free).count();
         if free_count > 0 {
             let chosen = choose(free_count);
             let indexed = self.segments.iter().zip(0u16..);
-            let mut matching = indexed.filter(|(belief, _)| belief.may_serve(quantity) && free(belief));
+            let mut matching =
+                indexed.filter(|(belief, _)| belief.may_serve(quantity) && free(belief));
             if let Some((belief, index)) = matching.nth(chosen) {
                 return Candidate::Probe {
                     index,
@@ -133,9 +144,10 @@ impl Beliefs {
         }
     }
 
-    /// What is believed of one segment, in units; `None` where nothing is known.
-    pub fn stock(&self, index: u16) -> Option<u64> {
-        self.segments[usize::from(index)].stock
+    /// What is believed of a segment that nobody is known to hold, in units; `None` where nothing is known.
+    pub fn free_stock(&self, index: u16) -> Option<u64> {
+        let belief = &self.segments[usize::from(index)];
+        belief.stock.filter(|_| !belief.ours)
     }
 }
 
@@ -165,8 +177,16 @@ mod tests {
         beliefs.saw(1, 5);
         beliefs.leasing(2);
         let now = Instant::now();
-        let chosen: Vec<Candidate> = (0..2).map(|nth| beliefs.candidate(units(3), now, |_| nth)).collect();
-        assert_eq!(chosen, [1, 3].map(|index| Candidate::Probe { index, reload: false }));
+        let chosen: Vec<Candidate> = (0..2)
+            .map(|nth| beliefs.candidate(units(3), now, |_| nth))
+            .collect();
+        assert_eq!(
+            chosen,
+            [1, 3].map(|index| Candidate::Probe {
+                index,
+                reload: false
+            })
+        );
         beliefs.candidate(units(3), now, |count| {
             assert_eq!(count, 2);
             0
@@ -185,9 +205,15 @@ mod tests {
             panic!("a busy segment with stock is not nowhere");
         };
         assert!(until > now);
-        assert!(matches!(beliefs.candidate(units(1), until, |_| 0), Candidate::Probe { index: 0, .. }));
+        assert!(matches!(
+            beliefs.candidate(units(1), until, |_| 0),
+            Candidate::Probe { index: 0, .. }
+        ));
         beliefs.leasing(0);
-        assert_eq!(beliefs.candidate(units(1), until, |_| 0), Candidate::InOurRounds);
+        assert_eq!(
+            beliefs.candidate(units(1), until, |_| 0),
+            Candidate::InOurRounds
+        );
     }
 
     #[test]
@@ -214,11 +240,18 @@ mod tests {
         beliefs.saw(1, 0);
         beliefs.leasing(1);
         beliefs.correct(&[ledger(0, 7), ledger(1, 7)]);
-        let reload = Candidate::Probe { index: 0, reload: true };
+        let reload = Candidate::Probe {
+            index: 0,
+            reload: true,
+        };
         assert_eq!(beliefs.candidate(units(1), now, |_| 0), reload);
         beliefs.leasing(0);
         beliefs.lost_sight(0);
-        assert_eq!(beliefs.candidate(units(1), now, |_| 0), reload, "not reloaded yet");
+        assert_eq!(
+            beliefs.candidate(units(1), now, |_| 0),
+            reload,
+            "not reloaded yet"
+        );
         beliefs.saw(0, 7);
         assert_eq!(beliefs.candidate(units(8), now, |_| 0), Candidate::Nowhere);
     }

@@ -75,8 +75,22 @@ mod tests {
             let parsed: Quantity = serde_json::from_str(json).unwrap();
             assert_eq!(parsed.units(), units);
         }
-        for json in ["0", "-1", "1.5", "1.0", "1e3", "2147483648", "1e99", "\"1\"", "null", "true"] {
-            assert!(serde_json::from_str::<Quantity>(json).is_err(), "{json} must be refused");
+        for json in [
+            "0",
+            "-1",
+            "1.5",
+            "1.0",
+            "1e3",
+            "2147483648",
+            "1e99",
+            "\"1\"",
+            "null",
+            "true",
+        ] {
+            assert!(
+                serde_json::from_str::<Quantity>(json).is_err(),
+                "{json} must be refused"
+            );
         }
     }
 }

@@ -127,7 +127,9 @@ impl Lease {
                     Ok(()) => metrics::counter!("segstock_lease_renewals_total").increment(1),
                     Err(LeaseError::Lost) => break,
                     // It may still be ours: try again a third later.
-                    Err(LeaseError::Guard(error)) => tracing::warn!(%error, "a lease could not be renewed"),
+                    Err(LeaseError::Guard(error)) => {
+                        tracing::warn!(%error, "a lease could not be renewed")
+                    }
                 }
             }
             std::future::pending::<T>().await
@@ -149,7 +151,9 @@ impl Lease {
     /// Gives the segment back.
     pub async fn release(self, ending: Ending) -> Result<(), LeaseError> {
         let ending = match ending {
-            Ending::Clean { taken } => Ending::Clean { taken: taken - self.added },
+            Ending::Clean { taken } => Ending::Clean {
+                taken: taken - self.added,
+            },
             Ending::Dirty => Ending::Dirty,
         };
         let mine = self.held.release(ending).await?;

@@ -11,6 +11,7 @@ use arc_swap::ArcSwapOption;
 
 use super::outcome::Refusal;
 use super::waiting::Asked;
+use crate::domain::Quantity;
 
 /// How long a look into the ledger may be quoted.
 const VALID: Duration = Duration::from_secs(1);
@@ -34,7 +35,12 @@ pub(super) struct Look {
 }
 
 impl Look {
-    pub(super) fn new(remaining: u64, fences: i64, winners: Option<Arc<[u64]>>, taken_at: Instant) -> Self {
+    pub(super) fn new(
+        remaining: u64,
+        fences: i64,
+        winners: Option<Arc<[u64]>>,
+        taken_at: Instant,
+    ) -> Self {
         Self {
             remaining,
             fences,
@@ -60,7 +66,9 @@ impl Claim {
     /// What may be said of the request now. The flag asks the caller to have the ledger looked into again.
     pub(super) fn consult(&self, asked: &Asked, now: Instant) -> (FromMemory, bool) {
         let look = self.0.load();
-        let Some(look) = look.as_deref() else { return (FromMemory::Try, false) };
+        let Some(look) = look.as_deref() else {
+            return (FromMemory::Try, false);
+        };
         let age = now.saturating_duration_since(look.taken_at);
         if age > VALID || asked.quantity.units() <= look.remaining {
             return (FromMemory::Try, false);
@@ -82,6 +90,22 @@ impl Claim {
         (verdict, refresh)
     }
 
+    /// Whether the last look still counts, and saw at least as much as `quantity`.
+    pub(super) fn covers(&self, quantity: Quantity, now: Instant) -> bool {
+        self.0.load().as_deref().is_some_and(|look| {
+            now.saturating_duration_since(look.taken_at) <= VALID
+                && quantity.units() <= look.remaining
+        })
+    }
+
+    /// Whether the set of orders is final, and not known yet.
+    pub(super) fn wants_winners(&self) -> bool {
+        self.0
+            .load()
+            .as_deref()
+            .is_some_and(|look| look.remaining == 0 && look.winners.is_none())
+    }
+
     /// The last look, however old.
     pub(super) fn last(&self) -> Option<Arc<Look>> {
         self.0.load_full()
@@ -89,7 +113,10 @@ impl Claim {
 
     /// Adds the winners to the look that they belong to, unless a newer one has replaced it.
     pub(super) fn add_winners(&self, look: Look) {
-        let current = self.0.load_full().filter(|current| current.remaining == 0 && current.fences == look.fences);
+        let current = self
+            .0
+            .load_full()
+            .filter(|current| current.remaining == 0 && current.fences == look.fences);
         if let Some(current) = current {
             self.publish(Look::new(0, look.fences, look.winners, current.taken_at));
         }
@@ -104,11 +131,16 @@ impl Claim {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{CustomerId, IdempotencyKey, OrderKey, Quantity};
+    use crate::domain::{CustomerId, IdempotencyKey, OrderKey};
 
     fn asked(units: u64, key: Option<&str>) -> Asked {
         let customer_id = CustomerId::try_from("ada".to_owned()).unwrap();
-        let key = key.map(|key| OrderKey::of_request(&customer_id, &IdempotencyKey::parse(key.as_bytes()).unwrap()));
+        let key = key.map(|key| {
+            OrderKey::of_request(
+                &customer_id,
+                &IdempotencyKey::parse(key.as_bytes()).unwrap(),
+            )
+        });
         Asked {
             quantity: Quantity::new(units).unwrap(),
             customer_id,
@@ -125,9 +157,15 @@ mod tests {
     #[test]
     fn nothing_is_said_without_a_look_or_with_an_old_one() {
         let now = Instant::now();
-        assert_eq!(Claim::default().consult(&asked(1, None), now).0, FromMemory::Try);
+        assert_eq!(
+            Claim::default().consult(&asked(1, None), now).0,
+            FromMemory::Try
+        );
         let old = claim(0, None, now);
-        assert_eq!(old.consult(&asked(1, None), now + VALID).0, FromMemory::Refuse(Refusal::SoldOut));
+        assert_eq!(
+            old.consult(&asked(1, None), now + VALID).0,
+            FromMemory::Refuse(Refusal::SoldOut)
+        );
         let later = now + VALID + Duration::from_millis(1);
         assert_eq!(old.consult(&asked(1, None), later).0, FromMemory::Try);
     }
@@ -138,8 +176,14 @@ mod tests {
         let claim = claim(2, None, now);
         assert_eq!(claim.consult(&asked(2, None), now).0, FromMemory::Try);
         let refusal = Refusal::InsufficientStock { remaining: 2 };
-        assert_eq!(claim.consult(&asked(3, None), now).0, FromMemory::Refuse(refusal));
-        assert_eq!(claim.consult(&asked(3, Some("k")), now).0, FromMemory::RefuseUnlessKnown(refusal));
+        assert_eq!(
+            claim.consult(&asked(3, None), now).0,
+            FromMemory::Refuse(refusal)
+        );
+        assert_eq!(
+            claim.consult(&asked(3, Some("k")), now).0,
+            FromMemory::RefuseUnlessKnown(refusal)
+        );
     }
 
     #[test]
@@ -148,8 +192,14 @@ mod tests {
         let winner = asked(1, Some("won"));
         let fingerprint = winner.key.unwrap().fingerprint();
         let claim = claim(0, Some(&[fingerprint]), now);
-        assert_eq!(claim.consult(&winner, now).0, FromMemory::RefuseUnlessKnown(Refusal::SoldOut));
-        assert_eq!(claim.consult(&asked(1, Some("lost")), now).0, FromMemory::Refuse(Refusal::SoldOut));
+        assert_eq!(
+            claim.consult(&winner, now).0,
+            FromMemory::RefuseUnlessKnown(Refusal::SoldOut)
+        );
+        assert_eq!(
+            claim.consult(&asked(1, Some("lost")), now).0,
+            FromMemory::Refuse(Refusal::SoldOut)
+        );
     }
 
     #[test]

@@ -47,9 +47,15 @@ impl FromStr for FailPoint {
             "settled" => Moment::Settled,
             "answered" => Moment::Answered,
             "released" => Moment::Released,
-            _ => return Err("a fail point is leased, fitted, settled, answered or released".to_owned()),
+            _ => {
+                return Err(
+                    "a fail point is leased, fitted, settled, answered or released".to_owned(),
+                );
+            }
         };
-        let nth: u32 = nth.parse().map_err(|_| "a fail point's count is a number from 1".to_owned())?;
+        let nth: u32 = nth
+            .parse()
+            .map_err(|_| "a fail point's count is a number from 1".to_owned())?;
         Ok(Self {
             moment,
             countdown: AtomicU32::new(nth),

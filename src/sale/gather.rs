@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::on_sale::OnSale;
-use super::round::{LeaseOutcome, give_back, lease};
+use super::round::{LeaseOutcome, Stores, give_back, lease};
 use crate::domain::Quantity;
 use crate::guard::{Ending, Lease, Token, Trust};
 use crate::ledger::{GatherLeg, LedgerError};
@@ -35,13 +35,16 @@ pub(super) struct GatherReport {
     pub(super) gathered: Option<(u16, Lease, u64)>,
     /// All other segments of the gathering.
     pub(super) seen: Vec<(u16, Seen)>,
-    /// A store failed.
-    pub(super) failed: bool,
+    /// How the stores did.
+    pub(super) stores: Stores,
 }
 
 impl Gathering {
     /// Chooses the fewest segments that together are believed to have enough; `None` when all together have not.
-    pub(super) fn plan(quantity: Quantity, stocks: impl Iterator<Item = (u16, u64)>) -> Option<Self> {
+    pub(super) fn plan(
+        quantity: Quantity,
+        stocks: impl Iterator<Item = (u16, u64)>,
+    ) -> Option<Self> {
         let mut stocks: Vec<(u16, u64)> = stocks.filter(|(_, stock)| *stock > 0).collect();
         stocks.sort_by_key(|(_, stock)| std::cmp::Reverse(*stock));
         let mut sum = 0;
@@ -66,7 +69,7 @@ impl Gathering {
     pub(super) async fn run(self, on_sale: Arc<OnSale>) -> GatherReport {
         let mut leased: Vec<(u16, Lease, u64)> = Vec::with_capacity(self.segments.len());
         let mut seen = Vec::new();
-        let mut failed = false;
+        let mut stores = Stores::NotAsked;
         for &index in &self.segments {
             if !seen.is_empty() {
                 // One segment could not be had: the others are not needed any more, and nothing is known of them.
@@ -78,28 +81,48 @@ impl Gathering {
                 LeaseOutcome::Empty => seen.push((index, Seen::Stock(0))),
                 LeaseOutcome::Busy => seen.push((index, Seen::Busy)),
                 LeaseOutcome::Failed => {
-                    failed = true;
+                    stores = Stores::Failed;
                     seen.push((index, Seen::Nothing));
                 }
             }
         }
-        let stocks: Vec<(u16, u64)> = leased.iter().map(|(index, _, stock)| (*index, *stock)).collect();
-        let moves = if seen.is_empty() { moves(self.quantity, &stocks) } else { None };
+        let stocks: Vec<(u16, u64)> = leased
+            .iter()
+            .map(|(index, _, stock)| (*index, *stock))
+            .collect();
+        let moves = if seen.is_empty() {
+            moves(self.quantity, &stocks)
+        } else {
+            None
+        };
         let Some(moves) = moves else {
             seen.extend(give_all_back(&on_sale, leased, Ending::Clean { taken: 0 }).await);
-            return GatherReport { gathered: None, seen, failed };
+            return GatherReport {
+                gathered: None,
+                seen,
+                stores,
+            };
         };
-        let legs: Vec<GatherLeg> = leased.iter().zip(&moves).map(|((index, lease, _), units)| GatherLeg {
-            index: *index,
-            fence: lease.fence(),
-            epoch: lease.epoch(),
-            units: *units,
-        }).filter(|leg| leg.units != 0).collect();
+        let legs: Vec<GatherLeg> = leased
+            .iter()
+            .zip(&moves)
+            .map(|((index, lease, _), units)| GatherLeg {
+                index: *index,
+                fence: lease.fence(),
+                epoch: lease.epoch(),
+                units: *units,
+            })
+            .filter(|leg| leg.units != 0)
+            .collect();
         match on_sale.house.ledger.gather(on_sale.product.id, &legs).await {
             Ok(true) => hand_over(&on_sale, leased, &moves).await,
             Ok(false) => {
                 seen.extend(give_all_back(&on_sale, leased, Ending::Dirty).await);
-                GatherReport { gathered: None, seen, failed: false }
+                GatherReport {
+                    gathered: None,
+                    seen,
+                    stores: Stores::Answered,
+                }
             }
             Err(error) => {
                 let sku = &on_sale.product.sku;
@@ -109,7 +132,11 @@ impl Gathering {
                     _ => Ending::Dirty,
                 };
                 seen.extend(give_all_back(&on_sale, leased, ending).await);
-                GatherReport { gathered: None, seen, failed: true }
+                GatherReport {
+                    gathered: None,
+                    seen,
+                    stores: Stores::Failed,
+                }
             }
         }
     }
@@ -118,11 +145,18 @@ impl Gathering {
 /// What is added to each segment so that the largest one has `quantity`; `None` when there is not enough, or no need.
 fn moves(quantity: Quantity, stocks: &[(u16, u64)]) -> Option<Vec<i64>> {
     let target = (0..stocks.len()).max_by_key(|&position| stocks[position].1)?;
-    let mut missing = quantity.units().checked_sub(stocks[target].1).filter(|missing| *missing > 0)?;
+    let mut missing = quantity
+        .units()
+        .checked_sub(stocks[target].1)
+        .filter(|missing| *missing > 0)?;
     let wanted = missing as i64;
     let mut moves = Vec::with_capacity(stocks.len());
     for (position, (_, stock)) in stocks.iter().enumerate() {
-        let given = if position == target { 0 } else { missing.min(*stock) };
+        let given = if position == target {
+            0
+        } else {
+            missing.min(*stock)
+        };
         missing -= given;
         moves.push(-(given as i64));
     }
@@ -131,11 +165,16 @@ fn moves(quantity: Quantity, stocks: &[(u16, u64)]) -> Option<Vec<i64>> {
 }
 
 /// Keeps the segment that was added to, and gives the others back.
-async fn hand_over(on_sale: &OnSale, leased: Vec<(u16, Lease, u64)>, moves: &[i64]) -> GatherReport {
+async fn hand_over(
+    on_sale: &OnSale,
+    leased: Vec<(u16, Lease, u64)>,
+    moves: &[i64],
+) -> GatherReport {
     let mut seen = Vec::new();
     let mut gathered = None;
     let target = (0..moves.len()).max_by_key(|&position| moves[position]);
-    for (position, ((index, mut lease, stock), units)) in leased.into_iter().zip(moves).enumerate() {
+    for (position, ((index, mut lease, stock), units)) in leased.into_iter().zip(moves).enumerate()
+    {
         if Some(position) == target {
             lease.add(units.unsigned_abs());
             gathered = Some((index, lease, stock + units.unsigned_abs()));
@@ -145,14 +184,29 @@ async fn hand_over(on_sale: &OnSale, leased: Vec<(u16, Lease, u64)>, moves: &[i6
             seen.push((index, if clean { left } else { Seen::Nothing }));
         }
     }
-    GatherReport { gathered, seen, failed: false }
+    GatherReport {
+        gathered,
+        seen,
+        stores: Stores::Answered,
+    }
 }
 
-async fn give_all_back(on_sale: &OnSale, leased: Vec<(u16, Lease, u64)>, ending: Ending) -> Vec<(u16, Seen)> {
+async fn give_all_back(
+    on_sale: &OnSale,
+    leased: Vec<(u16, Lease, u64)>,
+    ending: Ending,
+) -> Vec<(u16, Seen)> {
     let mut seen = Vec::with_capacity(leased.len());
     for (index, lease, stock) in leased {
         let clean = give_back(on_sale, index, lease, ending).await && ending != Ending::Dirty;
-        seen.push((index, if clean { Seen::Stock(stock) } else { Seen::Nothing }));
+        seen.push((
+            index,
+            if clean {
+                Seen::Stock(stock)
+            } else {
+                Seen::Nothing
+            },
+        ));
     }
     seen
 }
@@ -168,7 +222,9 @@ mod tests {
     #[test]
     fn the_fewest_segments_are_chosen_and_leased_in_index_order() {
         let stocks = [(0, 1), (1, 5), (2, 0), (3, 1), (4, 4)];
-        let plan = |quantity| Gathering::plan(units(quantity), stocks.into_iter()).map(|plan| plan.segments);
+        let plan = |quantity| {
+            Gathering::plan(units(quantity), stocks.into_iter()).map(|plan| plan.segments)
+        };
         assert_eq!(plan(9), Some(vec![1, 4]));
         assert_eq!(plan(11), Some(vec![0, 1, 3, 4]));
         assert_eq!(plan(12), None);
@@ -180,7 +236,11 @@ mod tests {
         assert_eq!(moves(units(6), &stocks), Some(vec![-2, 3, -1]));
         assert_eq!(moves(units(7), &stocks), Some(vec![-2, 4, -2]));
         assert_eq!(moves(units(8), &stocks), None);
-        assert_eq!(moves(units(3), &stocks), None, "the largest has enough: nothing to move");
+        assert_eq!(
+            moves(units(3), &stocks),
+            None,
+            "the largest has enough: nothing to move"
+        );
         assert_eq!(moves(units(2), &stocks), None);
     }
 }

@@ -68,11 +68,19 @@ pub(super) async fn judge(on_sale: Arc<OnSale>, orders: Vec<Waiting>) -> Judgeme
 ///
 /// Returns nothing when they are known already, are too many, or cannot be read: then every retry asks the ledger.
 pub(super) async fn load_winners(on_sale: Arc<OnSale>) -> Option<Look> {
-    let look = on_sale.claim.last().filter(|look| look.remaining == 0 && look.winners.is_none())?;
+    let look = on_sale
+        .claim
+        .last()
+        .filter(|look| look.remaining == 0 && look.winners.is_none())?;
     let mut fingerprints = Vec::new();
     let mut after = None;
     loop {
-        let page = on_sale.house.ledger.order_keys(on_sale.product.id, after, PAGE).await.ok()?;
+        let page = on_sale
+            .house
+            .ledger
+            .order_keys(on_sale.product.id, after, PAGE)
+            .await
+            .ok()?;
         fingerprints.extend(page.iter().map(|(_, key)| key.fingerprint()));
         if fingerprints.len() > MOST_WINNERS {
             return None;
@@ -83,13 +91,20 @@ pub(super) async fn load_winners(on_sale: Arc<OnSale>) -> Option<Look> {
         }
     }
     fingerprints.sort_unstable();
-    Some(Look::new(0, look.fences, Some(fingerprints.into()), look.taken_at))
+    Some(Look::new(
+        0,
+        look.fences,
+        Some(fingerprints.into()),
+        look.taken_at,
+    ))
 }
 
 fn publish(claim: &Claim, segments: &[SegmentStock], remaining: u64, taken_at: Instant) {
     let fences = segments.iter().map(|segment| segment.fence.0).sum();
     // No fence has moved: no order has come or gone, and the winners are the same.
-    let same = claim.last().filter(|last| last.remaining == remaining && last.fences == fences);
+    let same = claim
+        .last()
+        .filter(|last| last.remaining == remaining && last.fences == fences);
     let winners = same.and_then(|last| last.winners.clone());
     claim.publish(Look::new(remaining, fences, winners, taken_at));
 }

@@ -1,7 +1,6 @@
 //! A product that this process sells: what its queue, its rounds and its requests share.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::Utc;
 use metrics::Counter;
@@ -85,9 +84,5 @@ impl OnSale {
         if let Some(fail_point) = &self.house.settings.fail_point {
             fail_point.reach(moment);
         }
-    }
-
-    pub(super) fn deadline(&self) -> Duration {
-        self.house.settings.request_deadline
     }
 }

@@ -17,7 +17,7 @@ use super::gather::{GatherReport, Gathering, Seen};
 use super::judge::{Judgement, judge, load_winners};
 use super::on_sale::OnSale;
 use super::outcome::{Outcome, Refusal};
-use super::round::{Batch, LeaseOutcome, RoundReport, give_back, lease, settle};
+use super::round::{Batch, LeaseOutcome, RoundReport, Stores, give_back, lease, settle};
 use super::waiting::Waiting;
 use crate::domain::{Beliefs, Candidate, Fit, Quantity};
 use crate::guard::{Ending, Lease, Token, Trust};
@@ -45,8 +45,15 @@ pub(super) enum Message {
 
 /// What a task reports when it ends.
 enum Report {
-    Lease { index: u16, token: Token, outcome: LeaseOutcome },
-    Round { index: u16, report: RoundReport },
+    Lease {
+        index: u16,
+        token: Token,
+        outcome: LeaseOutcome,
+    },
+    Round {
+        index: u16,
+        report: RoundReport,
+    },
     Judged(Judgement),
     Gathered(GatherReport),
     Winners(Option<Look>),
@@ -72,12 +79,14 @@ pub(super) struct Queue {
     rounds: usize,
     judging: bool,
     gathering: bool,
+    loading_winners: bool,
     /// Tokens of leases that were asked for without an answer: asked again, they are the same leases (R11).
     unanswered: HashMap<u16, Token>,
     obstacle: Obstacle,
     failures: u32,
     paused_until: Option<Instant>,
     gather_paused_until: Option<Instant>,
+    next_expiry: Instant,
     /// When the loop must look again though nobody reports anything.
     wake_at: Option<Instant>,
 }
@@ -98,16 +107,23 @@ impl Queue {
             failures: 0,
             paused_until: None,
             gather_paused_until: None,
+            loading_winners: false,
+            next_expiry: Instant::now(),
             wake_at: None,
         }
     }
 
     /// Runs until `stop` is called and every order is answered and every lease given back.
-    pub(super) async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>, stop: CancellationToken) {
+    pub(super) async fn run(
+        mut self,
+        mut messages: mpsc::UnboundedReceiver<Message>,
+        stop: CancellationToken,
+    ) {
         let mut intake = Vec::with_capacity(INTAKE);
         let mut open = true;
         let alarm = tokio::time::sleep(Duration::ZERO);
-        tokio::pin!(alarm);
+        let stopped = stop.cancelled();
+        tokio::pin!(alarm, stopped);
         loop {
             self.go_on(Instant::now());
             if !open && self.waiting.is_empty() && self.tasks.is_empty() {
@@ -125,7 +141,7 @@ impl Queue {
                 }
                 Some(report) = self.tasks.join_next() => self.take_note(report),
                 () = &mut alarm, if self.wake_at.is_some() => {}
-                () = stop.cancelled(), if open && !messages.is_closed() => messages.close(),
+                () = &mut stopped, if !messages.is_closed() => messages.close(),
             }
         }
         self.on_sale.metrics.queue_orders.set(0.0);
@@ -149,12 +165,32 @@ impl Queue {
         if !self.waiting.is_empty() {
             self.wake_by(now + DEADLINE_CHECK);
         }
-        self.on_sale.metrics.queue_orders.set(self.waiting.len() as f64);
+        self.on_sale
+            .metrics
+            .queue_orders
+            .set(self.waiting.len() as f64);
     }
 
-    /// Answers the orders whose time is up. Arrival order is the order of deadlines.
+    /// Answers the orders whose time is up, and forgets those whose client has gone (R12).
     fn expire(&mut self, now: Instant) {
-        while let Some(order) = self.waiting.pop_front_if(|order| order.pending.deadline <= now || order.is_abandoned()) {
+        if now < self.next_expiry {
+            return;
+        }
+        self.next_expiry = now + DEADLINE_CHECK;
+        if !self
+            .waiting
+            .iter()
+            .any(|order| order.pending.deadline <= now || order.is_abandoned())
+        {
+            return;
+        }
+        for order in std::mem::take(&mut self.waiting) {
+            if order.pending.deadline > now {
+                if !order.is_abandoned() {
+                    self.waiting.push_back(order);
+                }
+                continue;
+            }
             let refusal = match self.obstacle {
                 _ if order.is_in_doubt() => Refusal::OutcomeUnknown,
                 Obstacle::Store => Refusal::Unavailable,
@@ -168,7 +204,9 @@ impl Queue {
     /// The quantity to look for a segment for, if another round is worth while.
     fn next_step(&mut self, now: Instant) -> Option<Quantity> {
         let settings = &self.on_sale.house.settings;
-        if self.rounds >= settings.max_rounds_in_flight || self.waiting.len() <= self.leasing * settings.max_batch {
+        if self.rounds >= settings.max_rounds_in_flight
+            || self.waiting.len() <= self.leasing * settings.max_batch
+        {
             return None;
         }
         if let Some(until) = self.paused_until.filter(|until| *until > now) {
@@ -182,6 +220,7 @@ impl Queue {
     fn serviceable(&mut self, now: Instant) -> Option<Quantity> {
         let mut smallest = u64::MAX;
         let mut nowhere = None;
+        let mut busy_until = None;
         let mut found = None;
         for order in self.waiting.iter().take(LOOK_AHEAD) {
             let quantity = order.asked.quantity;
@@ -196,12 +235,16 @@ impl Queue {
                     break;
                 }
                 Candidate::BusyUntil(until) => {
-                    self.obstacle = Obstacle::Busy;
-                    self.wake_at = Some(self.wake_at.map_or(until, |wake_at| wake_at.min(until)));
+                    busy_until =
+                        Some(busy_until.map_or(until, |soonest: Instant| soonest.min(until)))
                 }
                 Candidate::InOurRounds => {}
                 Candidate::Nowhere => nowhere = Some(quantity),
             }
+        }
+        if let Some(until) = busy_until {
+            self.met_obstacle(Obstacle::Busy);
+            self.wake_by(until);
         }
         if let Some(quantity) = nowhere {
             self.nowhere_for(quantity, now);
@@ -216,21 +259,22 @@ impl Queue {
         }
         let mut to_judge = Vec::new();
         let mut to_gather = None;
-        let doomed = self.waiting.extract_if(.., |order| order.asked.quantity >= quantity);
-        let mut kept = Vec::new();
-        for order in doomed {
+        for order in std::mem::take(&mut self.waiting) {
+            if order.asked.quantity < quantity {
+                self.waiting.push_back(order);
+                continue;
+            }
             match self.on_sale.claim.consult(&order.asked, now).0 {
                 FromMemory::Refuse(refusal) if !order.is_in_doubt() => {
                     order.answer(Outcome::Refused(self.on_sale.refuse(refusal)));
                 }
                 FromMemory::Try if self.on_sale.claim.covers(order.asked.quantity, now) => {
                     to_gather.get_or_insert(order.asked.quantity);
-                    kept.push(order);
+                    self.waiting.push_back(order);
                 }
                 _ => to_judge.push(order),
             }
         }
-        self.put_back(kept);
         if !to_judge.is_empty() {
             self.judge(to_judge);
         } else if let Some(quantity) = to_gather {
@@ -241,7 +285,8 @@ impl Queue {
     fn judge(&mut self, orders: Vec<Waiting>) {
         self.judging = true;
         let on_sale = Arc::clone(&self.on_sale);
-        self.tasks.spawn(async move { Report::Judged(judge(on_sale, orders).await) });
+        self.tasks
+            .spawn(async move { Report::Judged(judge(on_sale, orders).await) });
     }
 
     fn gather(&mut self, quantity: Quantity, now: Instant) {
@@ -250,41 +295,59 @@ impl Queue {
             return;
         }
         let segments = 0..self.on_sale.product.segments;
-        let known = segments.filter_map(|index| self.beliefs.free_stock(index).map(|stock| (index, stock)));
+        let known =
+            segments.filter_map(|index| self.beliefs.free_stock(index).map(|stock| (index, stock)));
         let Some(plan) = Gathering::plan(quantity, known) else {
             // The ledger has enough and the beliefs do not show where: rounds in flight will tell, or the next look.
+            self.met_obstacle(Obstacle::Busy);
             self.gather_paused_until = Some(now + GATHER_PAUSE);
             self.wake_by(now + GATHER_PAUSE);
             return;
         };
         self.gathering = true;
         self.rounds += 1;
-        plan.segments().iter().for_each(|index| self.beliefs.leasing(*index));
+        plan.segments()
+            .iter()
+            .for_each(|index| self.beliefs.leasing(*index));
         let on_sale = Arc::clone(&self.on_sale);
-        self.tasks.spawn(async move { Report::Gathered(plan.run(on_sale).await) });
+        self.tasks
+            .spawn(async move { Report::Gathered(plan.run(on_sale).await) });
     }
 
     /// Starts a round on a random segment that may serve the quantity.
     fn probe(&mut self, quantity: Quantity, now: Instant) {
         let choose = |count| rand::random_range(0..count);
-        let Candidate::Probe { index, reload } = self.beliefs.candidate(quantity, now, choose) else {
+        let Candidate::Probe { index, reload } = self.beliefs.candidate(quantity, now, choose)
+        else {
             return;
         };
         self.beliefs.leasing(index);
         self.leasing += 1;
         self.rounds += 1;
-        let trust = if reload { Trust::LedgerOnly } else { Trust::Count };
+        let trust = if reload {
+            Trust::LedgerOnly
+        } else {
+            Trust::Count
+        };
         let token = self.unanswered.remove(&index).unwrap_or_else(Token::random);
         let on_sale = Arc::clone(&self.on_sale);
         self.tasks.spawn(async move {
             let outcome = lease(&on_sale, index, &token, trust).await;
-            Report::Lease { index, token, outcome }
+            Report::Lease {
+                index,
+                token,
+                outcome,
+            }
         });
     }
 
     fn take_note(&mut self, report: Result<Report, tokio::task::JoinError>) {
         match report {
-            Ok(Report::Lease { index, token, outcome }) => {
+            Ok(Report::Lease {
+                index,
+                token,
+                outcome,
+            }) => {
                 self.leasing -= 1;
                 self.leased(index, token, outcome);
             }
@@ -292,11 +355,12 @@ impl Queue {
                 self.rounds -= 1;
                 self.saw(index, report.stock.map_or(Seen::Nothing, Seen::Stock));
                 self.put_back(report.returned);
-                self.store_answered(!report.failed);
+                self.heard_of(report.stores);
             }
             Ok(Report::Judged(judgement)) => self.judged(judgement),
             Ok(Report::Gathered(report)) => self.gathered(report),
             Ok(Report::Winners(look)) => {
+                self.loading_winners = false;
                 if let Some(look) = look {
                     self.on_sale.claim.add_winners(look);
                 }
@@ -310,7 +374,11 @@ impl Queue {
         let metrics = &self.on_sale.metrics;
         match outcome {
             LeaseOutcome::Leased(lease, stock) => {
-                self.store_answered(true);
+                self.obstacle = if self.obstacle == Obstacle::Busy {
+                    Obstacle::None
+                } else {
+                    self.obstacle
+                };
                 self.fit(index, lease, stock);
                 return;
             }
@@ -318,7 +386,6 @@ impl Queue {
                 metrics.round(RoundEnding::Empty);
                 metrics.fall_throughs.increment(1);
                 self.saw(index, Seen::Stock(0));
-                self.store_answered(true);
             }
             LeaseOutcome::Busy => {
                 metrics.round(RoundEnding::Busy);
@@ -329,7 +396,7 @@ impl Queue {
                 metrics.round(RoundEnding::Failed);
                 self.saw(index, Seen::Nothing);
                 self.unanswered.insert(index, token);
-                self.store_answered(false);
+                self.heard_of(Stores::Failed);
             }
         }
         self.rounds -= 1;
@@ -359,7 +426,11 @@ impl Queue {
                 on_sale.metrics.round(RoundEnding::NothingFitted);
                 on_sale.metrics.fall_throughs.increment(1);
                 let clean = give_back(&on_sale, index, lease, Ending::Clean { taken: 0 }).await;
-                RoundReport::nothing_done(clean.then_some(stock))
+                RoundReport {
+                    stock: clean.then_some(stock),
+                    returned: Vec::new(),
+                    stores: Stores::NotAsked,
+                }
             } else {
                 settle(on_sale, index, lease, batch).await
             };
@@ -370,12 +441,18 @@ impl Queue {
     fn judged(&mut self, judgement: Judgement) {
         self.judging = false;
         self.put_back(judgement.returned);
-        self.store_answered(judgement.segments.is_some());
+        self.heard_of(if judgement.segments.is_some() {
+            Stores::Answered
+        } else {
+            Stores::Failed
+        });
         if let Some(segments) = judgement.segments {
             self.beliefs.correct(&segments);
             let on_sale = Arc::clone(&self.on_sale);
-            if on_sale.claim.wants_winners() {
-                self.tasks.spawn(async move { Report::Winners(load_winners(on_sale).await) });
+            if on_sale.claim.wants_winners() && !self.loading_winners {
+                self.loading_winners = true;
+                self.tasks
+                    .spawn(async move { Report::Winners(load_winners(on_sale).await) });
             }
         }
     }
@@ -385,12 +462,14 @@ impl Queue {
         for (index, seen) in report.seen {
             self.saw(index, seen);
         }
-        self.store_answered(!report.failed);
+        self.heard_of(report.stores);
         match report.gathered {
             Some((index, lease, stock)) => self.fit(index, lease, stock),
             None => {
                 self.rounds -= 1;
-                self.gather_paused_until = Some(Instant::now() + GATHER_PAUSE.mul_f64(0.5 + rand::random::<f64>()));
+                self.met_obstacle(Obstacle::Busy);
+                self.gather_paused_until =
+                    Some(Instant::now() + GATHER_PAUSE.mul_f64(0.5 + rand::random::<f64>()));
             }
         }
     }
@@ -413,16 +492,26 @@ impl Queue {
         }
     }
 
-    fn store_answered(&mut self, well: bool) {
-        if well {
-            self.failures = 0;
-            self.obstacle = Obstacle::None;
-            self.paused_until = None;
-        } else {
-            let pause = FIRST_PAUSE * (1 << self.failures.min(4));
-            self.failures += 1;
-            self.obstacle = Obstacle::Store;
-            self.paused_until = Some(Instant::now() + pause.min(LONGEST_PAUSE));
+    fn heard_of(&mut self, stores: Stores) {
+        match stores {
+            Stores::NotAsked => {}
+            Stores::Answered => {
+                self.failures = 0;
+                self.obstacle = Obstacle::None;
+                self.paused_until = None;
+            }
+            Stores::Failed => {
+                let pause = FIRST_PAUSE * (1 << self.failures.min(4));
+                self.failures += 1;
+                self.obstacle = Obstacle::Store;
+                self.paused_until = Some(Instant::now() + pause.min(LONGEST_PAUSE));
+            }
+        }
+    }
+
+    fn met_obstacle(&mut self, obstacle: Obstacle) {
+        if self.obstacle == Obstacle::None {
+            self.obstacle = obstacle;
         }
     }
 

@@ -33,12 +33,28 @@ pub(super) struct RoundReport {
     pub(super) stock: Option<u64>,
     /// Orders that must wait for another round, in arrival order.
     pub(super) returned: Vec<Waiting>,
-    /// A store failed.
-    pub(super) failed: bool,
+    /// How the stores did.
+    pub(super) stores: Stores,
+}
+
+/// What a task has learnt of the stores' health.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stores {
+    /// The ledger did what it was asked for.
+    Answered,
+    /// One of them did not.
+    Failed,
+    /// The ledger was not asked.
+    NotAsked,
 }
 
 /// Leases a segment and learns its stock, from the ledger where the guard does not know it (R5).
-pub(super) async fn lease(on_sale: &OnSale, index: u16, token: &Token, trust: Trust) -> LeaseOutcome {
+pub(super) async fn lease(
+    on_sale: &OnSale,
+    index: u16,
+    token: &Token,
+    trust: Trust,
+) -> LeaseOutcome {
     let asked_at = Instant::now();
     let segment = on_sale.segment(index);
     let acquired = match on_sale.house.guard.acquire(&segment, token, trust).await {
@@ -64,7 +80,10 @@ pub(super) async fn lease(on_sale: &OnSale, index: u16, token: &Token, trust: Tr
             }
         },
     };
-    on_sale.metrics.lease_wait_seconds.record(asked_at.elapsed());
+    on_sale
+        .metrics
+        .lease_wait_seconds
+        .record(asked_at.elapsed());
     LeaseOutcome::Leased(lease, stock)
 }
 
@@ -72,7 +91,9 @@ async fn reload(on_sale: &OnSale, index: u16, lease: &mut Lease) -> Option<u64> 
     on_sale.metrics.reloads.increment(1);
     let fence = lease.fence();
     let segment = on_sale.segment(index);
-    let reloaded = lease.keep_during(on_sale.house.ledger.reload(&segment, fence)).await;
+    let reloaded = lease
+        .keep_during(on_sale.house.ledger.reload(&segment, fence))
+        .await;
     let reloaded = match reloaded {
         Ok(reloaded) => reloaded,
         Err(error) => {
@@ -90,7 +111,12 @@ async fn reload(on_sale: &OnSale, index: u16, lease: &mut Lease) -> Option<u64> 
 }
 
 /// Takes a batch to the ledger, answers those it is about, and gives the segment back.
-pub(super) async fn settle(on_sale: Arc<OnSale>, index: u16, mut lease: Lease, batch: Batch) -> RoundReport {
+pub(super) async fn settle(
+    on_sale: Arc<OnSale>,
+    index: u16,
+    mut lease: Lease,
+    batch: Batch,
+) -> RoundReport {
     on_sale.reach(Moment::Fitted);
     let stock = lease.stock().unwrap_or(0);
     if lease.remaining().is_none() {
@@ -99,10 +125,13 @@ pub(super) async fn settle(on_sale: Arc<OnSale>, index: u16, mut lease: Lease, b
         return RoundReport {
             stock: None,
             returned: batch.come_back(),
-            failed: false,
+            stores: Stores::NotAsked,
         };
     }
-    on_sale.metrics.batch_orders.record(batch.orders.len() as f64);
+    on_sale
+        .metrics
+        .batch_orders
+        .record(batch.orders.len() as f64);
     let segment = on_sale.segment(index);
     let (fence, epoch) = (lease.fence(), lease.epoch());
     let sent_at = Instant::now();
@@ -112,7 +141,9 @@ pub(super) async fn settle(on_sale: Arc<OnSale>, index: u16, mut lease: Lease, b
         epoch,
         orders: &batch.orders,
     };
-    let settled = lease.keep_during(on_sale.house.ledger.settle(&settlement)).await;
+    let settled = lease
+        .keep_during(on_sale.house.ledger.settle(&settlement))
+        .await;
     on_sale.metrics.settle_seconds.record(sent_at.elapsed());
     on_sale.reach(Moment::Settled);
 
@@ -122,36 +153,55 @@ pub(super) async fn settle(on_sale: Arc<OnSale>, index: u16, mut lease: Lease, b
             let (taken, returned) = committed(&on_sale, index, batch, &already_known).await;
             on_sale.reach(Moment::Answered);
             let taken_column = i64::try_from(taken).unwrap_or(i64::MAX);
-            (Ending::Clean { taken: taken_column }, taken, (returned, false))
+            (
+                Ending::Clean {
+                    taken: taken_column,
+                },
+                taken,
+                (returned, Stores::Answered),
+            )
         }
         Ok(Settled::Refused) => {
             on_sale.metrics.round(RoundEnding::Refused);
             on_sale.metrics.settles_refused.increment(1);
-            (Ending::Dirty, 0, (batch.come_back(), false))
+            (Ending::Dirty, 0, (batch.come_back(), Stores::Answered))
         }
         Err(error) => {
             on_sale.metrics.round(RoundEnding::Failed);
             tracing::warn!(sku = %segment.sku, index, error = &error as &dyn std::error::Error, "a batch was not settled");
             match error {
-                LedgerError::NothingHappened(_) => (Ending::Clean { taken: 0 }, 0, (batch.come_back(), true)),
+                LedgerError::NothingHappened(_) => (
+                    Ending::Clean { taken: 0 },
+                    0,
+                    (batch.come_back(), Stores::Failed),
+                ),
                 // R6: it may have been committed; the segment stays dirty, and the same ids are settled again.
-                _ => (Ending::Dirty, 0, (batch.doubt().come_back(), true)),
+                _ => (
+                    Ending::Dirty,
+                    0,
+                    (batch.doubt().come_back(), Stores::Failed),
+                ),
             }
         }
     };
     let clean = ending != Ending::Dirty;
     let released = give_back(&on_sale, index, lease, ending).await;
     on_sale.reach(Moment::Released);
-    let (returned, failed) = report;
+    let (returned, stores) = report;
     RoundReport {
         stock: (clean && released).then(|| stock.saturating_sub(taken)),
         returned,
-        failed,
+        stores,
     }
 }
 
 /// Answers a committed batch: the units that it took, and the orders that nobody can answer yet.
-async fn committed(on_sale: &OnSale, index: u16, batch: Batch, already_known: &[uuid::Uuid]) -> (u64, Vec<Waiting>) {
+async fn committed(
+    on_sale: &OnSale,
+    index: u16,
+    batch: Batch,
+    already_known: &[uuid::Uuid],
+) -> (u64, Vec<Waiting>) {
     let sku = &on_sale.product.sku;
     let mut taken = 0;
     let mut placed = 0;
@@ -190,13 +240,22 @@ pub(super) async fn answer_known(on_sale: &OnSale, orders: Vec<Waiting>) -> Know
     match on_sale.house.ledger.settled_orders(&ids, &keys).await {
         Ok(known) => {
             let asked = orders.len();
-            let absent: Vec<_> = orders.into_iter().filter_map(|order| order.answer_if_known(sku, &known)).collect();
+            let absent: Vec<_> = orders
+                .into_iter()
+                .filter_map(|order| order.answer_if_known(sku, &known))
+                .collect();
             on_sale.replayed.increment((asked - absent.len()) as u64);
-            Known { absent, unasked: Vec::new() }
+            Known {
+                absent,
+                unasked: Vec::new(),
+            }
         }
         Err(error) => {
             tracing::warn!(%sku, error = &error as &dyn std::error::Error, "repeated orders could not be looked up");
-            Known { absent: Vec::new(), unasked: orders }
+            Known {
+                absent: Vec::new(),
+                unasked: orders,
+            }
         }
     }
 }
@@ -243,6 +302,7 @@ impl Batch {
 
     fn come_back(self) -> Vec<Waiting> {
         let both = self.orders.into_iter().zip(self.pending);
-        both.map(|(order, pending)| pending.come_back(order)).collect()
+        both.map(|(order, pending)| pending.come_back(order))
+            .collect()
     }
 }

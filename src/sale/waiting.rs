@@ -23,8 +23,14 @@ pub(super) struct Asked {
 impl Asked {
     /// What a request is told whose key the ledger knows: the same order again, or that the key stands for another.
     pub(super) fn repetition(&self, sku: &Sku, known: Order) -> Outcome {
-        let same = known.sku == *sku && known.quantity == self.quantity && known.customer_id == self.customer_id;
-        if same { Outcome::Replayed(known) } else { Outcome::Refused(Refusal::KeyReused) }
+        let same = known.sku == *sku
+            && known.quantity == self.quantity
+            && known.customer_id == self.customer_id;
+        if same {
+            Outcome::Replayed(known)
+        } else {
+            Outcome::Refused(Refusal::KeyReused)
+        }
     }
 }
 
@@ -66,7 +72,11 @@ impl Drop for Place {
 }
 
 impl Waiting {
-    pub(super) fn new(asked: Asked, deadline: Instant, place: Place) -> (Self, oneshot::Receiver<Outcome>) {
+    pub(super) fn new(
+        asked: Asked,
+        deadline: Instant,
+        place: Place,
+    ) -> (Self, oneshot::Receiver<Outcome>) {
         let (reply, answer) = oneshot::channel();
         let pending = Pending {
             id: None,
@@ -104,8 +114,14 @@ impl Waiting {
 
     /// Answers if the ledger's order is this one; says nothing otherwise.
     pub(super) fn answer_if_known(self, sku: &Sku, known: &[SettledOrder]) -> Option<Self> {
-        let own = known.iter().find(|settled| Some(settled.order.id) == self.pending.id);
-        let named = || known.iter().find(|settled| Some(settled.key) == self.asked.key);
+        let own = known
+            .iter()
+            .find(|settled| Some(settled.order.id) == self.pending.id);
+        let named = || {
+            known
+                .iter()
+                .find(|settled| Some(settled.key) == self.asked.key)
+        };
         let outcome = match (own, named) {
             (Some(own), _) => Outcome::Placed(own.order.clone()),
             (None, named) => match named() {
@@ -124,7 +140,10 @@ impl Waiting {
         let order = NewOrder {
             id,
             quantity: self.asked.quantity,
-            key: self.asked.key.unwrap_or_else(|| OrderKey::of_id(&customer_id, id)),
+            key: self
+                .asked
+                .key
+                .unwrap_or_else(|| OrderKey::of_id(&customer_id, id)),
             customer_id,
         };
         (order, self.pending)

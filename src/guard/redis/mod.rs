@@ -51,7 +51,12 @@ impl Scripts {
 
 #[async_trait]
 impl Guard for RedisGuard {
-    async fn acquire(&self, segment: &Segment, token: &Token, trust: Trust) -> Result<Acquired, GuardError> {
+    async fn acquire(
+        &self,
+        segment: &Segment,
+        token: &Token,
+        trust: Trust,
+    ) -> Result<Acquired, GuardError> {
         let mut held = HeldInRedis {
             pool: self.pool.clone(),
             connection: self.pool.get().await?,
@@ -66,26 +71,40 @@ impl Guard for RedisGuard {
             .arg(token.as_str())
             .arg(self.time_limit.as_millis() as u64)
             .arg(u8::from(trust == Trust::LedgerOnly));
-        let reply: (String, Vec<Value>) = held.connection.run(async |connection| {
-            let mut reply: Vec<Value> = call.invoke_async(connection).await?;
-            let verdict = redis::from_redis_value(reply.remove(0))?;
-            Ok((verdict, reply))
-        }).await?;
+        let reply: (String, Vec<Value>) = held
+            .connection
+            .run(async |connection| {
+                let mut reply: Vec<Value> = call.invoke_async(connection).await?;
+                let verdict = redis::from_redis_value(reply.remove(0))?;
+                Ok((verdict, reply))
+            })
+            .await?;
         match read_reply(reply).map_err(GuardError::new)? {
             Reply::Busy { remaining } => Ok(Acquired::Busy { remaining }),
             Reply::Empty => Ok(Acquired::Empty),
-            Reply::Leased(seen) => Ok(Acquired::Leased(Lease::new(Box::new(held), seen, asked_at, self.time_limit))),
+            Reply::Leased(seen) => Ok(Acquired::Leased(Lease::new(
+                Box::new(held),
+                seen,
+                asked_at,
+                self.time_limit,
+            ))),
         }
     }
 
     async fn inspect(&self, segment: &Segment) -> Result<Option<GuardedStock>, GuardError> {
         let keys = Keys::of(segment);
         let mut pipeline = redis::pipe();
-        pipeline.atomic().cmd("HMGET").arg(&keys.state).arg(&["stock", "fence", "dirty"]).exists(&keys.lock);
+        pipeline
+            .atomic()
+            .cmd("HMGET")
+            .arg(&keys.state)
+            .arg(&["stock", "fence", "dirty"])
+            .exists(&keys.lock);
         type Row = ((Option<i64>, Option<i64>, Option<String>), bool);
         let mut connection = self.pool.get().await?;
-        let ((stock, fence, dirty), leased): Row =
-            connection.run(async |connection| pipeline.query_async(connection).await).await?;
+        let ((stock, fence, dirty), leased): Row = connection
+            .run(async |connection| pipeline.query_async(connection).await)
+            .await?;
         Ok(stock.zip(fence).map(|(stock, fence)| GuardedStock {
             stock,
             fence: Fence(fence),
@@ -95,7 +114,9 @@ impl Guard for RedisGuard {
 
     async fn ping(&self) -> Result<(), GuardError> {
         let mut connection = self.pool.get().await?;
-        connection.run(async |connection| redis::cmd("PING").exec_async(connection).await).await
+        connection
+            .run(async |connection| redis::cmd("PING").exec_async(connection).await)
+            .await
     }
 }
 
@@ -112,7 +133,11 @@ fn read_reply((verdict, rest): (String, Vec<Value>)) -> Result<Reply, RedisError
     match verdict.as_str() {
         "leased" => {
             let (fence, epoch, stock) = (number()?, number()?, number()?);
-            Ok(Reply::Leased((Fence(fence), Epoch(epoch), u64::try_from(stock).ok())))
+            Ok(Reply::Leased((
+                Fence(fence),
+                Epoch(epoch),
+                u64::try_from(stock).ok(),
+            )))
         }
         "empty" => Ok(Reply::Empty),
         _ => Ok(Reply::Busy {
@@ -134,8 +159,11 @@ struct HeldInRedis {
 impl Held for HeldInRedis {
     async fn renew(&mut self, time_limit: Duration) -> Result<bool, GuardError> {
         let mut call = self.scripts.renew.key(&self.keys.lock);
-        call.arg(self.token.as_str()).arg(time_limit.as_millis() as u64);
-        self.connection.run(async |connection| call.invoke_async(connection).await).await
+        call.arg(self.token.as_str())
+            .arg(time_limit.as_millis() as u64);
+        self.connection
+            .run(async |connection| call.invoke_async(connection).await)
+            .await
     }
 
     async fn reload(&mut self, reloaded: &Reloaded) -> Result<bool, GuardError> {
@@ -145,7 +173,9 @@ impl Held for HeldInRedis {
             .arg(reloaded.stock)
             .arg(reloaded.fence.0)
             .arg(reloaded.epoch.0);
-        self.connection.run(async |connection| call.invoke_async(connection).await).await
+        self.connection
+            .run(async |connection| call.invoke_async(connection).await)
+            .await
     }
 
     async fn release(mut self: Box<Self>, ending: Ending) -> Result<bool, GuardError> {
@@ -154,13 +184,22 @@ impl Held for HeldInRedis {
             Ending::Dirty => ("dirty", 0),
         };
         let mut call = self.scripts.release.key(&self.keys.lock);
-        call.key(&self.keys.state).arg(self.token.as_str()).arg(verdict).arg(taken);
-        if let Ok(mine) = self.connection.run(async |connection| call.invoke_async(connection).await).await {
+        call.key(&self.keys.state)
+            .arg(self.token.as_str())
+            .arg(verdict)
+            .arg(taken);
+        if let Ok(mine) = self
+            .connection
+            .run(async |connection| call.invoke_async(connection).await)
+            .await
+        {
             return Ok(mine);
         }
         // The connection may be gone while Redis is well. A release may run twice, and a segment that nobody gives back
         // is closed to everybody for the rest of its time limit: worth one more try.
         let mut fresh = self.pool.get().await?;
-        fresh.run(async |connection| call.invoke_async(connection).await).await
+        fresh
+            .run(async |connection| call.invoke_async(connection).await)
+            .await
     }
 }

@@ -24,7 +24,11 @@ impl managed::Manager for FreshManager {
         self.0.create().await
     }
 
-    async fn recycle(&self, connection: &mut MultiplexedConnection, metrics: &Metrics) -> RecycleResult<RedisError> {
+    async fn recycle(
+        &self,
+        connection: &mut MultiplexedConnection,
+        metrics: &Metrics,
+    ) -> RecycleResult<RedisError> {
         if metrics.last_used() < FRESH {
             return Ok(());
         }
@@ -60,7 +64,10 @@ impl Checkout {
             return Err(GuardError::new("the connection was lost"));
         };
         let outcome = command(object).await;
-        if outcome.as_ref().is_err_and(|error| error.is_unrecoverable_error() || error.is_timeout()) {
+        if outcome
+            .as_ref()
+            .is_err_and(|error| error.is_unrecoverable_error() || error.is_timeout())
+        {
             self.0.take().map(Object::take);
         }
         outcome.map_err(GuardError::new)

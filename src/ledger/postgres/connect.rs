@@ -100,6 +100,9 @@ mod tests {
     fn old_servers_are_refused() {
         assert!(check_version("130000").is_ok());
         assert!(check_version("180001").is_ok());
-        assert!(matches!(check_version("120022"), Err(ConnectError::TooOld(_))));
+        assert!(matches!(
+            check_version("120022"),
+            Err(ConnectError::TooOld(_))
+        ));
     }
 }

@@ -56,7 +56,10 @@ impl SqliteLedger {
             .connect_with(file.clone())
             .await
             .map_err(OpenError::File)?;
-        sqlx::migrate!("migrations/sqlite").run(&writer).await.map_err(OpenError::Migration)?;
+        sqlx::migrate!("migrations/sqlite")
+            .run(&writer)
+            .await
+            .map_err(OpenError::Migration)?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(options.timeout)

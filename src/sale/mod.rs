@@ -1,0 +1,271 @@
+//! The engine: sells products segment by segment.
+//!
+//! An order's way: [`Sale::order`] → the product's [`queue`] → a [`round`] (lease, fit, settle, release, answer). Beside it
+//! stand the [`claim`] (what may be said from memory once nothing is left), the [`judge`] (who alone refuses for want of
+//! stock), [`gather`] (orders larger than any segment) and [`replays`] (retries of what was sold). Knows no HTTP, no SQL
+//! and no Redis: only the two ports.
+
+mod audit;
+mod catalog;
+mod claim;
+mod fail_point;
+mod gather;
+mod judge;
+mod on_sale;
+mod outcome;
+mod queue;
+mod replays;
+mod round;
+mod waiting;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+pub use audit::AuditError;
+pub use fail_point::FailPoint;
+pub use outcome::{Outcome, Refusal};
+
+use self::catalog::{Catalog, Counter};
+use self::claim::FromMemory;
+use self::on_sale::House;
+use self::queue::Message;
+use self::replays::{NoAnswer, Replays};
+use self::waiting::{Asked, Place, Waiting};
+use crate::domain::invariants::Violation;
+use crate::domain::{
+    CustomerId, IdempotencyKey, NewProduct, Order, OrderKey, Product, Quantity, SegmentStock, Sku,
+};
+use crate::guard::Guard;
+use crate::ledger::{Ledger, LedgerError, OrderFilter, ProductTotals};
+
+/// How the engine works.
+#[derive(Debug)]
+pub struct SaleSettings {
+    /// The most orders that one lease serves.
+    pub max_batch: usize,
+    /// The most rounds of one product at a time in this process.
+    pub max_rounds_in_flight: usize,
+    /// The most orders of one product that wait for their answer in this process.
+    pub queue_capacity: usize,
+    /// How long an order may wait for a round.
+    pub request_deadline: Duration,
+    /// Where a test ends the process.
+    pub fail_point: Option<FailPoint>,
+}
+
+/// What a buyer asks for.
+#[derive(Debug, Clone)]
+pub struct OrderRequest {
+    /// The product.
+    pub sku: Sku,
+    /// Units.
+    pub quantity: Quantity,
+    /// Who buys.
+    pub customer_id: CustomerId,
+    /// The client's name for this order: the same one gets the same order again.
+    pub idempotency_key: Option<IdempotencyKey>,
+}
+
+/// A product with its stock.
+#[derive(Debug, Clone)]
+pub struct ProductStock {
+    /// The product.
+    pub product: Product,
+    /// Its segments in index order.
+    pub segments: Vec<SegmentStock>,
+    /// Units in orders that are reserved and not confirmed.
+    pub held: u64,
+}
+
+/// Everything that can be done with products and orders.
+pub struct Sale {
+    house: House,
+    catalog: Catalog,
+    replays: Replays,
+}
+
+impl Sale {
+    /// A sale over the given stores. Must be called within a Tokio runtime.
+    pub fn new(ledger: Arc<dyn Ledger>, guard: Arc<dyn Guard>, settings: SaleSettings) -> Self {
+        let house = House {
+            ledger: Arc::clone(&ledger),
+            guard,
+            settings: Arc::new(settings),
+        };
+        Self {
+            catalog: Catalog::new(house.clone()),
+            replays: Replays::start(ledger),
+            house,
+        }
+    }
+
+    /// Places an order. Answers within the request deadline, and the time of one round.
+    pub async fn order(&self, request: OrderRequest) -> Outcome {
+        let counter = match self.catalog.find(&request.sku).await {
+            Ok(Some(counter)) => counter,
+            Ok(None) => return Outcome::Refused(Refusal::UnknownProduct),
+            Err(error) => {
+                tracing::warn!(sku = %request.sku, error = &*error as &dyn std::error::Error, "a product could not be read");
+                return Outcome::Refused(Refusal::Unavailable);
+            }
+        };
+        let on_sale = &counter.on_sale;
+        if let Some(refusal) = on_sale.too_large(request.quantity) {
+            return Outcome::Refused(on_sale.refuse(refusal));
+        }
+        let asked = Asked {
+            key: request
+                .idempotency_key
+                .map(|key| OrderKey::of_request(&request.customer_id, &key)),
+            quantity: request.quantity,
+            customer_id: request.customer_id,
+        };
+        let now = Instant::now();
+        let verdict = match on_sale.closed() {
+            Some(refusal) if asked.key.is_none() => FromMemory::Refuse(refusal),
+            Some(refusal) => FromMemory::RefuseUnlessKnown(refusal),
+            None => {
+                let (verdict, refresh) = on_sale.claim.consult(&asked, now);
+                if refresh {
+                    // A queue that is gone is noticed by the next order that is tried.
+                    let _gone = counter.messages.send(Message::Refresh);
+                }
+                verdict
+            }
+        };
+        match verdict {
+            FromMemory::Refuse(refusal) => Outcome::Refused(on_sale.refuse(refusal)),
+            FromMemory::RefuseUnlessKnown(refusal) => {
+                self.refuse_unless_known(&counter, asked, refusal).await
+            }
+            FromMemory::Try => self.enqueue(&counter, asked, now).await,
+        }
+    }
+
+    /// Waits in the product's queue.
+    async fn enqueue(&self, counter: &Counter, asked: Asked, now: Instant) -> Outcome {
+        let on_sale = &counter.on_sale;
+        let Some(place) = Place::take(&counter.places, self.house.settings.queue_capacity) else {
+            return Outcome::Refused(on_sale.refuse(Refusal::Overloaded));
+        };
+        let deadline = now + self.house.settings.request_deadline;
+        let (waiting, answer) = Waiting::new(asked, deadline, place);
+        if counter.messages.send(Message::Order(waiting)).is_err() {
+            self.catalog.forget(counter);
+            return Outcome::Refused(on_sale.refuse(Refusal::Unavailable));
+        }
+        // Only a queue that broke down drops an order without an answer, and the order may have been settled.
+        answer
+            .await
+            .unwrap_or_else(|_| Outcome::Refused(on_sale.refuse(Refusal::OutcomeUnknown)))
+    }
+
+    /// A request that cannot be served gets the order that it was served with before, if there is one.
+    async fn refuse_unless_known(
+        &self,
+        counter: &Counter,
+        asked: Asked,
+        refusal: Refusal,
+    ) -> Outcome {
+        let on_sale = &counter.on_sale;
+        let Some(key) = asked.key else {
+            return Outcome::Refused(on_sale.refuse(refusal));
+        };
+        match self.replays.find(key).await {
+            Ok(Some(known)) => {
+                on_sale.replayed.increment(1);
+                asked.repetition(&on_sale.product.sku, known.order)
+            }
+            Ok(None) => Outcome::Refused(on_sale.refuse(refusal)),
+            Err(NoAnswer::Overloaded) => Outcome::Refused(on_sale.refuse(Refusal::Overloaded)),
+            Err(NoAnswer::Unavailable) => Outcome::Refused(on_sale.refuse(Refusal::Unavailable)),
+        }
+    }
+
+    /// Creates a product; `None` when the SKU is taken.
+    pub async fn create_product(
+        &self,
+        new: NewProduct,
+    ) -> Result<Option<ProductStock>, LedgerError> {
+        let Some(product) = self.house.ledger.create_product(&new).await? else {
+            return Ok(None);
+        };
+        self.catalog.add(product.clone()).await;
+        self.stock_of(product).await.map(Some)
+    }
+
+    /// A product with its stock, as the ledger has it now.
+    pub async fn product(&self, sku: &Sku) -> Result<Option<ProductStock>, LedgerError> {
+        match self.house.ledger.product(sku).await? {
+            Some(product) => self.stock_of(product).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn stock_of(&self, product: Product) -> Result<ProductStock, LedgerError> {
+        Ok(ProductStock {
+            segments: self.house.ledger.segments(product.id).await?,
+            held: self.house.ledger.held(product.id).await?,
+            product,
+        })
+    }
+
+    /// Up to `limit` products in SKU order, those after `after`.
+    pub async fn products(
+        &self,
+        after: Option<&Sku>,
+        limit: u32,
+    ) -> Result<Vec<ProductTotals>, LedgerError> {
+        self.house.ledger.products(after, limit).await
+    }
+
+    /// The order with this id.
+    pub async fn find_order(&self, id: Uuid) -> Result<Option<Order>, LedgerError> {
+        self.house.ledger.order(id).await
+    }
+
+    /// Orders in order of time.
+    pub async fn orders(&self, filter: &OrderFilter) -> Result<Vec<Order>, LedgerError> {
+        self.house.ledger.orders(filter).await
+    }
+
+    /// Checks INV-1 to INV-6 of a product; `answered` are orders that were answered 201. `None` without such a product.
+    pub async fn audit(
+        &self,
+        sku: &Sku,
+        answered: &[Uuid],
+    ) -> Result<Option<Vec<Violation>>, AuditError> {
+        match self.house.ledger.product(sku).await? {
+            Some(product) => audit::audit(&self.house, &product, answered)
+                .await
+                .map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Which of the stores answer.
+    pub async fn health(&self) -> Health {
+        let (ledger, guard) = tokio::join!(self.house.ledger.ping(), self.house.guard.ping());
+        Health {
+            ledger: ledger.is_ok(),
+            guard: guard.is_ok(),
+        }
+    }
+
+    /// Takes no new orders, finishes those that wait, gives every lease back, and closes the ledger.
+    pub async fn close(&self) {
+        self.catalog.close().await;
+        self.house.ledger.close().await;
+    }
+}
+
+/// Which of the stores answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Health {
+    /// The ledger does.
+    pub ledger: bool,
+    /// The guard does.
+    pub guard: bool,
+}

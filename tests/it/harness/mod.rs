@@ -1,0 +1,19 @@
+//! What the integration tests stand on: private Redis and Postgres servers, segstock processes, a
+//! network that can be broken, and ways to wait. No test and no assertion about segstock belongs
+//! here.
+//!
+//! Everything listens on loopback and lives in a temporary folder. Every process that is started
+//! here ends with its handle, and also when the test binary is killed: see `process`.
+
+#![expect(dead_code, reason = "a toolbox: not every tool is in use at all times")]
+
+pub(crate) mod fixture;
+pub(crate) mod instance;
+pub(crate) mod ports;
+pub(crate) mod postgres;
+pub(crate) mod postgres_programs;
+pub(crate) mod process;
+pub(crate) mod proxy;
+pub(crate) mod redis;
+pub(crate) mod scratch;
+pub(crate) mod wait;

@@ -1,0 +1,6 @@
+//! The integration tests: one binary, real servers.
+//!
+//! `harness` starts what a test needs; every other module holds the tests of one subject.
+
+mod harness;
+mod harness_works;
