@@ -9,8 +9,11 @@
 //! - [`domain`] is what a sale is made of, without any IO.
 //! - [`telemetry`] is what operators see.
 
+pub mod app;
+pub mod config;
 pub mod domain;
 pub mod guard;
+pub mod http;
 pub mod ledger;
 pub mod sale;
 pub mod telemetry;

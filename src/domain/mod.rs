@@ -14,6 +14,7 @@ mod product;
 mod quantity;
 mod segment;
 mod sku;
+mod whole;
 
 pub use customer::CustomerId;
 pub use fence::{Epoch, Fence};
@@ -21,9 +22,7 @@ pub use fit::Fit;
 pub use idempotency::{IdempotencyKey, OrderKey};
 pub use order::{NewOrder, Order, OrderStatus};
 pub use probe::{Beliefs, Candidate};
-pub use product::{
-    MAX_PRODUCT_NAME_CHARS, MAX_SEGMENTS, MAX_STOCK, NewProduct, Product, ProductId, SaleWindow,
-};
+pub use product::{NewProduct, Product, ProductId, ProductName, SaleWindow, SegmentCount, Stock};
 pub use quantity::Quantity;
 pub use segment::{Reloaded, Segment, SegmentStock, split_stock};
 pub use sku::Sku;

@@ -1,15 +1,65 @@
 //! What is sold, and when.
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Deserializer};
 
-use super::{Quantity, Sku};
+use super::whole::whole;
+use super::{Invalid, Quantity, Sku};
 
-/// The largest number of segments of a product.
-pub const MAX_SEGMENTS: u16 = 1024;
-/// The largest stock of a product, in units.
-pub const MAX_STOCK: u64 = 1_000_000_000_000;
-/// The longest product name, in characters.
-pub const MAX_PRODUCT_NAME_CHARS: usize = 200;
+/// Units that a product starts with, 0 to 10¹².
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stock(pub u64);
+
+impl Stock {
+    const MAX: u64 = 1_000_000_000_000;
+}
+
+impl<'de> Deserialize<'de> for Stock {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        whole(deserializer, 0..=Self::MAX).map(Self)
+    }
+}
+
+/// How many segments share a product's stock, 1 to 1024; 20 unless said otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentCount(pub u16);
+
+impl SegmentCount {
+    const MAX: u16 = 1024;
+}
+
+impl Default for SegmentCount {
+    fn default() -> Self {
+        Self(20)
+    }
+}
+
+impl<'de> Deserialize<'de> for SegmentCount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // The range fits, so the cast is lossless.
+        whole(deserializer, 1..=u64::from(Self::MAX)).map(|count| Self(count as u16))
+    }
+}
+
+/// A product's name for people: 1 to 200 characters, none of them a control character.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct ProductName(pub String);
+
+impl TryFrom<String> for ProductName {
+    type Error = Invalid;
+
+    fn try_from(text: String) -> Result<Self, Invalid> {
+        let fits = (1..=200).contains(&text.chars().count());
+        if fits && !text.chars().any(char::is_control) {
+            Ok(Self(text))
+        } else {
+            Err(Invalid::new(
+                "must be 1 to 200 characters without control characters",
+            ))
+        }
+    }
+}
 
 /// A product's identity in the ledger: small, because every order carries it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,11 +71,11 @@ pub struct NewProduct {
     /// Its public identity, unique.
     pub sku: Sku,
     /// Its name for people.
-    pub name: String,
-    /// Units to sell, 0 to [`MAX_STOCK`].
-    pub stock: u64,
-    /// How many segments share the stock, 1 to [`MAX_SEGMENTS`].
-    pub segments: u16,
+    pub name: ProductName,
+    /// Units to sell.
+    pub stock: Stock,
+    /// How many segments share the stock.
+    pub segments: SegmentCount,
     /// The most units that one order may ask for.
     pub max_per_order: Option<Quantity>,
     /// When it sells.

@@ -1,11 +1,9 @@
 //! How many units an order asks for.
 
-use std::fmt;
-
-use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Invalid;
+use super::whole::whole;
 
 /// Units in one order, 1 to 2,147,483,647 (what a 32-bit signed column holds).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -20,7 +18,10 @@ impl Quantity {
     pub fn new(units: u64) -> Result<Self, Invalid> {
         match u32::try_from(units) {
             Ok(units @ 1..=Self::MAX) => Ok(Self(units)),
-            _ => Err(Invalid::new(Self::EXPECTED)),
+            _ => Err(Invalid::new(format!(
+                "must be a whole number from 1 to {}",
+                Self::MAX
+            ))),
         }
     }
 
@@ -34,34 +35,12 @@ impl Quantity {
         // Lossless: the constructor bounds it.
         self.0 as i32
     }
-
-    const EXPECTED: &str = "must be a whole number from 1 to 2147483647";
 }
 
-/// Not derived, so that a fraction, a sign or an overflow is answered with the range and not with a type name.
 impl<'de> Deserialize<'de> for Quantity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Units;
-        impl Visitor<'_> for Units {
-            type Value = Quantity;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a whole number from 1 to 2147483647")
-            }
-
-            fn visit_u64<E: de::Error>(self, units: u64) -> Result<Quantity, E> {
-                Quantity::new(units).map_err(E::custom)
-            }
-
-            fn visit_i64<E: de::Error>(self, _negative: i64) -> Result<Quantity, E> {
-                Err(E::custom(Quantity::EXPECTED))
-            }
-
-            fn visit_f64<E: de::Error>(self, _fraction: f64) -> Result<Quantity, E> {
-                Err(E::custom(Quantity::EXPECTED))
-            }
-        }
-        deserializer.deserialize_any(Units)
+        // The range fits, so the cast is lossless.
+        whole(deserializer, 1..=u64::from(Self::MAX)).map(|units| Self(units as u32))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::claim::{Claim, Look};
 use super::on_sale::OnSale;
-use super::outcome::{Outcome, Refusal};
+use super::outcome::Refusal;
 use super::round::{Known, answer_known};
 use super::waiting::Waiting;
 use crate::domain::SegmentStock;
@@ -54,7 +54,7 @@ pub(super) async fn judge(on_sale: Arc<OnSale>, orders: Vec<Waiting>) -> Judgeme
     // reloaded: its statement has been committed, and is found above, or never will be.
     for order in new.into_iter().chain(known.absent) {
         match refusal(order.asked.quantity.units(), remaining) {
-            Some(refusal) => order.answer(Outcome::Refused(on_sale.refuse(refusal))),
+            Some(refusal) => order.answer(on_sale.refuse(refusal)),
             None => returned.push(order),
         }
     }

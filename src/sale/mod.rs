@@ -113,7 +113,7 @@ impl Sale {
         };
         let on_sale = &counter.on_sale;
         if let Some(refusal) = on_sale.too_large(request.quantity) {
-            return Outcome::Refused(on_sale.refuse(refusal));
+            return on_sale.refuse(refusal);
         }
         let asked = Asked {
             key: request
@@ -136,7 +136,7 @@ impl Sale {
             }
         };
         match verdict {
-            FromMemory::Refuse(refusal) => Outcome::Refused(on_sale.refuse(refusal)),
+            FromMemory::Refuse(refusal) => on_sale.refuse(refusal),
             FromMemory::RefuseUnlessKnown(refusal) => {
                 self.refuse_unless_known(&counter, asked, refusal).await
             }
@@ -148,18 +148,18 @@ impl Sale {
     async fn enqueue(&self, counter: &Counter, asked: Asked, now: Instant) -> Outcome {
         let on_sale = &counter.on_sale;
         let Some(place) = Place::take(&counter.places, self.house.settings.queue_capacity) else {
-            return Outcome::Refused(on_sale.refuse(Refusal::Overloaded));
+            return on_sale.refuse(Refusal::Overloaded);
         };
         let deadline = now + self.house.settings.request_deadline;
         let (waiting, answer) = Waiting::new(asked, deadline, place);
         if counter.messages.send(Message::Order(waiting)).is_err() {
             self.catalog.forget(counter);
-            return Outcome::Refused(on_sale.refuse(Refusal::Unavailable));
+            return on_sale.refuse(Refusal::Unavailable);
         }
         // Only a queue that broke down drops an order without an answer, and the order may have been settled.
         answer
             .await
-            .unwrap_or_else(|_| Outcome::Refused(on_sale.refuse(Refusal::OutcomeUnknown)))
+            .unwrap_or_else(|_| on_sale.refuse(Refusal::OutcomeUnknown))
     }
 
     /// A request that cannot be served gets the order that it was served with before, if there is one.
@@ -171,16 +171,13 @@ impl Sale {
     ) -> Outcome {
         let on_sale = &counter.on_sale;
         let Some(key) = asked.key else {
-            return Outcome::Refused(on_sale.refuse(refusal));
+            return on_sale.refuse(refusal);
         };
         match self.replays.find(key).await {
-            Ok(Some(known)) => {
-                on_sale.replayed.increment(1);
-                asked.repetition(&on_sale.product.sku, known.order)
-            }
-            Ok(None) => Outcome::Refused(on_sale.refuse(refusal)),
-            Err(NoAnswer::Overloaded) => Outcome::Refused(on_sale.refuse(Refusal::Overloaded)),
-            Err(NoAnswer::Unavailable) => Outcome::Refused(on_sale.refuse(Refusal::Unavailable)),
+            Ok(Some(known)) => on_sale.count(asked.repetition(&on_sale.product.sku, known.order)),
+            Ok(None) => on_sale.refuse(refusal),
+            Err(NoAnswer::Overloaded) => on_sale.refuse(Refusal::Overloaded),
+            Err(NoAnswer::Unavailable) => on_sale.refuse(Refusal::Unavailable),
         }
     }
 

@@ -8,7 +8,7 @@ use metrics::Counter;
 use super::SaleSettings;
 use super::claim::Claim;
 use super::fail_point::Moment;
-use super::outcome::Refusal;
+use super::outcome::{Outcome, Refusal};
 use crate::domain::{Product, Quantity, Segment};
 use crate::guard::Guard;
 use crate::ledger::Ledger;
@@ -29,7 +29,7 @@ pub(super) struct OnSale {
     pub(super) claim: Claim,
     pub(super) metrics: ProductMetrics,
     refused: [Counter; Refusal::LABELS.len()],
-    pub(super) replayed: Counter,
+    replayed: Counter,
 }
 
 impl OnSale {
@@ -53,10 +53,19 @@ impl OnSale {
         }
     }
 
-    /// Counts a refusal, and passes it on.
-    pub(super) fn refuse(&self, refusal: Refusal) -> Refusal {
-        self.refused[refusal.position()].increment(1);
-        refusal
+    /// The outcome of a request that is refused; counts it.
+    pub(super) fn refuse(&self, refusal: Refusal) -> Outcome {
+        self.count(Outcome::Refused(refusal))
+    }
+
+    /// Counts what a request is told. Only orders that a batch has placed are counted elsewhere, all at once.
+    pub(super) fn count(&self, outcome: Outcome) -> Outcome {
+        match &outcome {
+            Outcome::Placed(order) => self.metrics.placed(order.segment, 1),
+            Outcome::Replayed(_) => self.replayed.increment(1),
+            Outcome::Refused(refusal) => self.refused[refusal.position()].increment(1),
+        }
+        outcome
     }
 
     /// Why the product cannot be sold now at all.

@@ -16,7 +16,7 @@ use super::claim::{FromMemory, Look};
 use super::gather::{GatherReport, Gathering, Seen};
 use super::judge::{Judgement, judge, load_winners};
 use super::on_sale::OnSale;
-use super::outcome::{Outcome, Refusal};
+use super::outcome::Refusal;
 use super::round::{Batch, LeaseOutcome, RoundReport, Stores, give_back, lease, settle};
 use super::waiting::Waiting;
 use crate::domain::{Beliefs, Candidate, Fit, Quantity};
@@ -197,7 +197,7 @@ impl Queue {
                 Obstacle::Busy => Refusal::Contended,
                 Obstacle::None => Refusal::Overloaded,
             };
-            order.answer(Outcome::Refused(self.on_sale.refuse(refusal)));
+            order.answer(self.on_sale.refuse(refusal));
         }
     }
 
@@ -266,7 +266,7 @@ impl Queue {
             }
             match self.on_sale.claim.consult(&order.asked, now).0 {
                 FromMemory::Refuse(refusal) if !order.is_in_doubt() => {
-                    order.answer(Outcome::Refused(self.on_sale.refuse(refusal)));
+                    order.answer(self.on_sale.refuse(refusal));
                 }
                 FromMemory::Try if self.on_sale.claim.covers(order.asked.quantity, now) => {
                     to_gather.get_or_insert(order.asked.quantity);

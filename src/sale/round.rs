@@ -238,18 +238,13 @@ pub(super) async fn answer_known(on_sale: &OnSale, orders: Vec<Waiting>) -> Know
     let ids: Vec<_> = orders.iter().filter_map(Waiting::id).collect();
     let keys: Vec<_> = orders.iter().filter_map(|order| order.asked.key).collect();
     match on_sale.house.ledger.settled_orders(&ids, &keys).await {
-        Ok(known) => {
-            let asked = orders.len();
-            let absent: Vec<_> = orders
+        Ok(known) => Known {
+            absent: orders
                 .into_iter()
-                .filter_map(|order| order.answer_if_known(sku, &known))
-                .collect();
-            on_sale.replayed.increment((asked - absent.len()) as u64);
-            Known {
-                absent,
-                unasked: Vec::new(),
-            }
-        }
+                .filter_map(|order| order.answer_if_known(on_sale, &known))
+                .collect(),
+            unasked: Vec::new(),
+        },
         Err(error) => {
             tracing::warn!(%sku, error = &error as &dyn std::error::Error, "repeated orders could not be looked up");
             Known {

@@ -7,6 +7,7 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use super::on_sale::OnSale;
 use super::outcome::{Outcome, Refusal};
 use crate::domain::{CustomerId, NewOrder, Order, OrderKey, OrderStatus, Quantity, Sku};
 use crate::ledger::SettledOrder;
@@ -113,7 +114,7 @@ impl Waiting {
     }
 
     /// Answers if the ledger's order is this one; says nothing otherwise.
-    pub(super) fn answer_if_known(self, sku: &Sku, known: &[SettledOrder]) -> Option<Self> {
+    pub(super) fn answer_if_known(self, on_sale: &OnSale, known: &[SettledOrder]) -> Option<Self> {
         let own = known
             .iter()
             .find(|settled| Some(settled.order.id) == self.pending.id);
@@ -125,11 +126,13 @@ impl Waiting {
         let outcome = match (own, named) {
             (Some(own), _) => Outcome::Placed(own.order.clone()),
             (None, named) => match named() {
-                Some(named) => self.asked.repetition(sku, named.order.clone()),
+                Some(named) => self
+                    .asked
+                    .repetition(&on_sale.product.sku, named.order.clone()),
                 None => return Some(self),
             },
         };
-        self.answer(outcome);
+        self.answer(on_sale.count(outcome));
         None
     }
 

@@ -48,7 +48,7 @@ pub enum ConnectError {
 
 impl RedisGuard {
     /// Connects and checks the version.
-    pub async fn connect(options: &Options) -> Result<Self, ConnectError> {
+    pub async fn connect(options: Options) -> Result<Self, ConnectError> {
         let info: ConnectionInfo = options
             .url
             .as_str()

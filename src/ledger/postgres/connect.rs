@@ -41,7 +41,7 @@ pub enum ConnectError {
 
 impl PostgresLedger {
     /// Connects, checks the version and brings the schema up to date. Instances that start together take turns.
-    pub async fn connect(options: &Options) -> Result<Self, ConnectError> {
+    pub async fn connect(options: Options) -> Result<Self, ConnectError> {
         let connect: PgConnectOptions = options.url.parse().map_err(ConnectError::Url)?;
         prepare(&connect, options.timeout).await?;
         let timeout_ms = options.timeout.as_millis();

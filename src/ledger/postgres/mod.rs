@@ -94,12 +94,12 @@ fn classify(error: sqlx::Error) -> LedgerError {
 #[async_trait]
 impl Ledger for PostgresLedger {
     async fn create_product(&self, new: &NewProduct) -> Result<Option<Product>, LedgerError> {
-        let shares: Vec<i64> = split_stock(new.stock, new.segments)
+        let shares: Vec<i64> = split_stock(new.stock.0, new.segments.0)
             .map(|share| share as i64)
             .collect();
         let query = sqlx::query(include_str!("queries/create_product.sql"))
             .bind(new.sku.as_str().to_owned())
-            .bind(new.name.clone())
+            .bind(new.name.0.clone())
             .bind(new.max_per_order.map(|quantity| quantity.column()))
             .bind(new.window.starts_at)
             .bind(new.window.ends_at)

@@ -39,7 +39,7 @@ impl SqliteLedger {
     pub const FILE: &str = "segstock.db";
 
     /// Opens or creates the file and brings its schema up to date.
-    pub async fn open(options: &Options) -> Result<Self, OpenError> {
+    pub async fn open(options: Options) -> Result<Self, OpenError> {
         std::fs::create_dir_all(&options.folder).map_err(OpenError::Folder)?;
         let file = SqliteConnectOptions::new()
             .filename(options.folder.join(Self::FILE))

@@ -98,12 +98,12 @@ impl SqliteLedger {
 #[async_trait]
 impl Ledger for SqliteLedger {
     async fn create_product(&self, new: &NewProduct) -> Result<Option<Product>, LedgerError> {
-        let shares: Vec<u64> = split_stock(new.stock, new.segments).collect();
+        let shares: Vec<u64> = split_stock(new.stock.0, new.segments.0).collect();
         let mut transaction = self.begin().await?;
         let created = sqlx::query(include_str!("queries/create_product.sql"))
             .bind(new.sku.as_str())
-            .bind(&new.name)
-            .bind(new.segments)
+            .bind(&new.name.0)
+            .bind(new.segments.0)
             .bind(new.max_per_order.map(|quantity| quantity.column()))
             .bind(new.window.starts_at.map(|moment| moment.timestamp_micros()))
             .bind(new.window.ends_at.map(|moment| moment.timestamp_micros()))
