@@ -2,5 +2,8 @@
 //!
 //! `harness` starts what a test needs; every other module holds the tests of one subject.
 
+mod crashes;
+mod flash_sale;
 mod harness;
 mod harness_works;
+mod ledger_outages;

@@ -179,15 +179,15 @@ impl Held for HeldInRedis {
     }
 
     async fn release(mut self: Box<Self>, ending: Ending) -> Result<bool, GuardError> {
-        let (verdict, taken) = match ending {
-            Ending::Clean { taken } => ("clean", taken),
+        let (verdict, change) = match ending {
+            Ending::Clean { taken } => ("clean", -taken),
             Ending::Dirty => ("dirty", 0),
         };
         let mut call = self.scripts.release.key(&self.keys.lock);
         call.key(&self.keys.state)
             .arg(self.token.as_str())
             .arg(verdict)
-            .arg(taken);
+            .arg(change);
         if let Ok(mine) = self
             .connection
             .run(async |connection| call.invoke_async(connection).await)

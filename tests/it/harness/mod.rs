@@ -9,6 +9,7 @@
 
 pub(crate) mod fixture;
 pub(crate) mod instance;
+pub(crate) mod observer;
 pub(crate) mod ports;
 pub(crate) mod postgres;
 pub(crate) mod postgres_programs;
@@ -16,4 +17,5 @@ pub(crate) mod process;
 pub(crate) mod proxy;
 pub(crate) mod redis;
 pub(crate) mod scratch;
+pub(crate) mod shoppers;
 pub(crate) mod wait;

@@ -1,7 +1,7 @@
 -- Purpose: give a lease back, with the count lowered by what was sold under it.
 --
 -- KEYS[1] lock    KEYS[2] state
--- ARGV[1] token   ARGV[2] 'clean' or 'dirty'   ARGV[3] units taken (negative: units added)
+-- ARGV[1] token   ARGV[2] 'clean' or 'dirty'   ARGV[3] change of the count (negative: units were taken)
 --
 -- Replies: 1 released · 0 the token holds the segment no more; nothing changed
 --
@@ -10,7 +10,7 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then
     return 0
 end
 if ARGV[2] == 'clean' and redis.call('HGET', KEYS[2], 'dirty') == ARGV[1] then
-    redis.call('HINCRBY', KEYS[2], 'stock', -tonumber(ARGV[3]))
+    redis.call('HINCRBY', KEYS[2], 'stock', ARGV[3])
     redis.call('HDEL', KEYS[2], 'dirty')
 end
 redis.call('DEL', KEYS[1])
