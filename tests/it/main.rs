@@ -7,3 +7,4 @@ mod flash_sale;
 mod harness;
 mod harness_works;
 mod ledger_outages;
+mod refusals;
