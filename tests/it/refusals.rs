@@ -65,6 +65,23 @@ impl Shop {
         }
     }
 
+    /// Waits until no segment is leased: answers may go out before the release.
+    async fn is_at_rest(&self) {
+        let mut connection = self.fixture.redis.connection().await;
+        let locks: Vec<String> = (0..self.segments)
+            .map(|index| format!("seg:{{{SKU}:{index}}}:lock"))
+            .collect();
+        eventually("all leases are given back", WITHIN, async || {
+            let held: u32 = redis::cmd("EXISTS")
+                .arg(&locks)
+                .query_async(&mut connection)
+                .await
+                .expect("Redis answers");
+            (held == 0).then_some(())
+        })
+        .await;
+    }
+
     async fn audit(&self) {
         let observer = Observer::of(&self.fixture.redis.url(), self.fixture.database.url()).await;
         observer.audit(SKU, &[]).await;
@@ -114,6 +131,7 @@ async fn units_that_redis_has_lost_count_of_are_found_in_the_ledger() {
     let shop = Shop::open(6, 3).await;
     let gathered = shop.order(3).await;
     assert_eq!(gathered.status, 201, "every segment is known to Redis now");
+    shop.is_at_rest().await;
     // A clean count that is too low, as a failover may leave it.
     shop.tamper("HSET {} stock 0").await;
     // A new process believes nothing yet, and is told "empty" by every segment.
@@ -139,6 +157,7 @@ async fn units_that_redis_makes_up_are_not_sold() {
     let shop = Shop::open(4, 2).await;
     let gathered = shop.order(3).await;
     assert_eq!(gathered.status, 201, "every segment is known to Redis now");
+    shop.is_at_rest().await;
     shop.tamper("HSET {} stock 1000").await;
     let second = shop.fixture.instance().start().await;
     let mut sold = 3;
