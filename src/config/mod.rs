@@ -165,7 +165,8 @@ mod tests {
         let file = folder.path().join("segstock.toml");
         std::fs::write(&file, "queue_capacity = 10\nmax_bach = 7\n").unwrap();
         let file = file.to_str().unwrap();
-        let cases: &[(&[&str], &[(&str, &str)], &str)] = &[
+        type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
+        let cases: &[Case<'_>] = &[
             (&["--config", file], &[], "max_bach"),
             (
                 &["--config", "/nowhere/segstock.toml"],

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use super::on_sale::OnSale;
-use super::round::{LeaseOutcome, Stores, give_back, lease};
+use super::pace::Stores;
+use super::round::{LeaseOutcome, give_back, lease};
 use crate::domain::Quantity;
 use crate::guard::{Ending, Lease, Token, Trust};
 use crate::ledger::{GatherLeg, LedgerError};

@@ -6,13 +6,16 @@
 //! and no Redis: only the two ports.
 
 mod audit;
+mod batch;
 mod catalog;
 mod claim;
 mod fail_point;
 mod gather;
 mod judge;
+mod line;
 mod on_sale;
 mod outcome;
+mod pace;
 mod queue;
 mod replays;
 mod round;

@@ -1,16 +1,17 @@
 //! One turn of the loop: lease → (fit) → settle → release → answer.
 //!
 //! A round runs as two tasks, because the queue fits the batch in between: [`lease`] gets a segment with a known stock,
-//! [`settle`] takes the batch to the ledger and gives the segment back. Both always end, within the stores' timeouts, and
+//! [`serve`] takes the batch to the ledger and gives the segment back. Both always end, within the stores' timeouts, and
 //! report what they saw; neither forgets an order.
 
-use std::sync::Arc;
+use std::error::Error;
 use std::time::Instant;
 
+use super::batch::Batch;
 use super::fail_point::Moment;
 use super::on_sale::OnSale;
-use super::waiting::{Pending, Waiting};
-use crate::domain::NewOrder;
+use super::pace::Stores;
+use super::waiting::Waiting;
 use crate::guard::{Acquired, Ending, Lease, LeaseError, Token, Trust};
 use crate::ledger::{LedgerError, Settled, Settlement};
 use crate::telemetry::metrics::RoundEnding;
@@ -37,17 +38,6 @@ pub(super) struct RoundReport {
     pub(super) stores: Stores,
 }
 
-/// What a task has learnt of the stores' health.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stores {
-    /// The ledger did what it was asked for.
-    Answered,
-    /// One of them did not.
-    Failed,
-    /// The ledger was not asked.
-    NotAsked,
-}
-
 /// Leases a segment and learns its stock, from the ledger where the guard does not know it (R5).
 pub(super) async fn lease(
     on_sale: &OnSale,
@@ -60,7 +50,7 @@ pub(super) async fn lease(
     let acquired = match on_sale.house.guard.acquire(&segment, token, trust).await {
         Ok(acquired) => acquired,
         Err(error) => {
-            tracing::warn!(sku = %segment.sku, index, error = &error as &dyn std::error::Error, "no lease");
+            tracing::warn!(sku = %segment.sku, index, error = &error as &dyn Error, "no lease");
             return LeaseOutcome::Failed;
         }
     };
@@ -97,101 +87,112 @@ async fn reload(on_sale: &OnSale, index: u16, lease: &mut Lease) -> Option<u64> 
     let reloaded = match reloaded {
         Ok(reloaded) => reloaded,
         Err(error) => {
-            tracing::warn!(sku = %segment.sku, index, error = &error as &dyn std::error::Error, "a segment could not be reloaded");
+            tracing::warn!(sku = %segment.sku, index, error = &error as &dyn Error, "a segment could not be reloaded");
             return None;
         }
     };
     match lease.reload(reloaded).await {
         Ok(()) => Some(reloaded.stock),
         Err(error) => {
-            tracing::warn!(sku = %segment.sku, index, error = &error as &dyn std::error::Error, "a reloaded segment was lost");
+            tracing::warn!(sku = %segment.sku, index, error = &error as &dyn Error, "a reloaded segment was lost");
             None
         }
     }
 }
 
-/// Takes a batch to the ledger, answers those it is about, and gives the segment back.
-pub(super) async fn settle(
-    on_sale: Arc<OnSale>,
+/// Serves a batch under a lease, and gives the segment back.
+pub(super) async fn serve(
+    on_sale: &OnSale,
     index: u16,
     mut lease: Lease,
     batch: Batch,
 ) -> RoundReport {
-    on_sale.reach(Moment::Fitted);
     let stock = lease.stock().unwrap_or(0);
+    on_sale.reach(Moment::Fitted);
+    let Settling {
+        taken,
+        returned,
+        stores,
+    } = settle(on_sale, index, &mut lease, batch).await;
+    let ending = taken.map_or(Ending::Dirty, |taken| Ending::Clean {
+        taken: taken as i64,
+    });
+    let released = give_back(on_sale, index, lease, ending).await;
+    on_sale.reach(Moment::Released);
+    RoundReport {
+        stock: taken
+            .filter(|_| released)
+            .map(|taken| stock.saturating_sub(taken)),
+        returned,
+        stores,
+    }
+}
+
+/// What became of a batch.
+struct Settling {
+    /// Units that left the segment; `None` when nobody can be sure, and the segment must be left dirty.
+    taken: Option<u64>,
+    /// Orders that must wait for another round, in arrival order.
+    returned: Vec<Waiting>,
+    stores: Stores,
+}
+
+/// Takes a batch to the ledger, and answers those who are in it then.
+async fn settle(on_sale: &OnSale, index: u16, lease: &mut Lease, batch: Batch) -> Settling {
+    let settling = |taken, returned, stores| Settling {
+        taken,
+        returned,
+        stores,
+    };
+    if batch.is_empty() {
+        on_sale.metrics.round(RoundEnding::NothingFitted);
+        on_sale.metrics.fall_throughs.increment(1);
+        return settling(Some(0), Vec::new(), Stores::NotAsked);
+    }
     if lease.remaining().is_none() {
         // Lost before anything was sent: the fence would refuse the batch anyway.
-        on_sale.metrics.lease_losses.increment(1);
-        return RoundReport {
-            stock: None,
-            returned: batch.come_back(),
-            stores: Stores::NotAsked,
-        };
+        return settling(None, batch.come_back(), Stores::NotAsked);
     }
     on_sale
         .metrics
         .batch_orders
-        .record(batch.orders.len() as f64);
+        .record(batch.orders().len() as f64);
     let segment = on_sale.segment(index);
-    let (fence, epoch) = (lease.fence(), lease.epoch());
-    let sent_at = Instant::now();
     let settlement = Settlement {
         segment: &segment,
-        fence,
-        epoch,
-        orders: &batch.orders,
+        fence: lease.fence(),
+        epoch: lease.epoch(),
+        orders: batch.orders(),
     };
+    let sent_at = Instant::now();
     let settled = lease
         .keep_during(on_sale.house.ledger.settle(&settlement))
         .await;
     on_sale.metrics.settle_seconds.record(sent_at.elapsed());
     on_sale.reach(Moment::Settled);
-
-    let (ending, taken, report) = match settled {
+    match settled {
         Ok(Settled::Committed { already_known }) => {
             on_sale.metrics.round(RoundEnding::Settled);
-            let (taken, returned) = committed(&on_sale, index, batch, &already_known).await;
+            let (taken, returned) = committed(on_sale, index, batch, &already_known).await;
             on_sale.reach(Moment::Answered);
-            let taken_column = i64::try_from(taken).unwrap_or(i64::MAX);
-            (
-                Ending::Clean {
-                    taken: taken_column,
-                },
-                taken,
-                (returned, Stores::Answered),
-            )
+            settling(Some(taken), returned, Stores::Answered)
         }
         Ok(Settled::Refused) => {
             on_sale.metrics.round(RoundEnding::Refused);
             on_sale.metrics.settles_refused.increment(1);
-            (Ending::Dirty, 0, (batch.come_back(), Stores::Answered))
+            settling(None, batch.come_back(), Stores::Answered)
         }
         Err(error) => {
             on_sale.metrics.round(RoundEnding::Failed);
-            tracing::warn!(sku = %segment.sku, index, error = &error as &dyn std::error::Error, "a batch was not settled");
+            tracing::warn!(sku = %segment.sku, index, error = &error as &dyn Error, "a batch was not settled");
             match error {
-                LedgerError::NothingHappened(_) => (
-                    Ending::Clean { taken: 0 },
-                    0,
-                    (batch.come_back(), Stores::Failed),
-                ),
-                // R6: it may have been committed; the segment stays dirty, and the same ids are settled again.
-                _ => (
-                    Ending::Dirty,
-                    0,
-                    (batch.doubt().come_back(), Stores::Failed),
-                ),
+                LedgerError::NothingHappened(_) => {
+                    settling(Some(0), batch.come_back(), Stores::Failed)
+                }
+                // R6: it may have been committed. The segment stays dirty, and the same ids are settled again.
+                _ => settling(None, batch.doubt().come_back(), Stores::Failed),
             }
         }
-    };
-    let clean = ending != Ending::Dirty;
-    let released = give_back(&on_sale, index, lease, ending).await;
-    on_sale.reach(Moment::Released);
-    let (returned, stores) = report;
-    RoundReport {
-        stock: (clean && released).then(|| stock.saturating_sub(taken)),
-        returned,
-        stores,
     }
 }
 
@@ -206,7 +207,7 @@ async fn committed(
     let mut taken = 0;
     let mut placed = 0;
     let mut repeated = Vec::new();
-    for (order, pending) in batch.orders.into_iter().zip(batch.pending) {
+    for (order, pending) in batch.into_parts() {
         if already_known.contains(&order.id) {
             repeated.push(pending.doubt().come_back(order));
         } else {
@@ -246,7 +247,7 @@ pub(super) async fn answer_known(on_sale: &OnSale, orders: Vec<Waiting>) -> Know
             unasked: Vec::new(),
         },
         Err(error) => {
-            tracing::warn!(%sku, error = &error as &dyn std::error::Error, "repeated orders could not be looked up");
+            tracing::warn!(%sku, error = &error as &dyn Error, "repeated orders could not be looked up");
             Known {
                 absent: Vec::new(),
                 unasked: orders,
@@ -266,38 +267,8 @@ pub(super) async fn give_back(on_sale: &OnSale, index: u16, lease: Lease, ending
             false
         }
         Err(LeaseError::Guard(error)) => {
-            tracing::warn!(%sku, index, error = &error as &dyn std::error::Error, "a lease could not be released");
+            tracing::warn!(%sku, index, error = &error as &dyn Error, "a lease could not be released");
             false
         }
-    }
-}
-
-/// The orders that one lease serves: what the ledger gets, and, at the same positions, what stays behind.
-#[derive(Default)]
-pub(super) struct Batch {
-    orders: Vec<NewOrder>,
-    pending: Vec<Pending>,
-}
-
-impl Batch {
-    pub(super) fn push(&mut self, waiting: Waiting) {
-        let (order, pending) = waiting.depart();
-        self.orders.push(order);
-        self.pending.push(pending);
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.orders.is_empty()
-    }
-
-    fn doubt(mut self) -> Self {
-        self.pending = self.pending.into_iter().map(Pending::doubt).collect();
-        self
-    }
-
-    fn come_back(self) -> Vec<Waiting> {
-        let both = self.orders.into_iter().zip(self.pending);
-        both.map(|(order, pending)| pending.come_back(order))
-            .collect()
     }
 }
