@@ -1,6 +1,7 @@
 //! Problem documents (RFC 9457), and the only place where an error becomes a status.
 
 use std::any::Any;
+use std::error::Error;
 
 use axum::extract::Path;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -175,8 +176,8 @@ const UNAVAILABLE: Kind = kind(
 const OUTCOME_UNKNOWN: Kind = kind(
     StatusCode::SERVICE_UNAVAILABLE,
     "outcome-unknown",
-    "It is not known whether the order was placed",
-    "Repeat the request with the same Idempotency-Key: the order is placed once. Without a key, look for it in GET /orders.",
+    "It is not known whether the change was made",
+    "Repeat the request: an order with the same Idempotency-Key is placed once. Without a key, look for it first.",
 );
 const INTERNAL: Kind = kind(
     StatusCode::INTERNAL_SERVER_ERROR,
@@ -303,16 +304,26 @@ impl IntoResponse for Problem {
     }
 }
 
-/// A ledger that fails a call that changes nothing, or one whose repetition is harmless. Logged here, once.
+/// A ledger that fails a read: nothing can have been changed. Logged here, once.
 impl From<LedgerError> for Problem {
     fn from(error: LedgerError) -> Self {
-        tracing::warn!(
-            error = &error as &dyn std::error::Error,
-            "a request was not served"
-        );
+        tracing::warn!(error = &error as &dyn Error, "a request was not served");
         match error {
             LedgerError::Unreadable(_) => Self::Internal,
             LedgerError::NothingHappened(_) | LedgerError::OutcomeUnknown(_) => Self::Unavailable,
+        }
+    }
+}
+
+impl Problem {
+    /// A ledger that fails a change: it may have been made (R6).
+    pub(super) fn of_change(error: LedgerError) -> Self {
+        let unknown = matches!(error, LedgerError::OutcomeUnknown(_));
+        let problem = Self::from(error);
+        if unknown {
+            Self::Order(Refusal::OutcomeUnknown)
+        } else {
+            problem
         }
     }
 }

@@ -187,9 +187,9 @@ pub(super) async fn create(
     let new = NewProduct::try_from(body)?;
     // A task of its own, so that a client that hangs up does not stop it halfway.
     let creation = tokio::spawn(async move { api.sale.create_product(new).await });
-    let stock = creation
-        .await
-        .map_err(|_panic| Problem::Internal)??
+    let created = creation.await.map_err(|_panic| Problem::Internal)?;
+    let stock = created
+        .map_err(Problem::of_change)?
         .ok_or(Problem::ProductExists)?;
     let location = format!("/products/{}", stock.product.sku);
     Ok((
