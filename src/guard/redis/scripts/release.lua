@@ -10,7 +10,8 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then
     return 0
 end
 if ARGV[2] == 'clean' and redis.call('HGET', KEYS[2], 'dirty') == ARGV[1] then
-    redis.call('HINCRBY', KEYS[2], 'stock', -tonumber(ARGV[3]))
+    -- Not `-taken`: Lua writes the negative of 0 as "-0", which is no integer to Redis.
+    redis.call('HINCRBY', KEYS[2], 'stock', 0 - tonumber(ARGV[3]))
     redis.call('HDEL', KEYS[2], 'dirty')
 end
 redis.call('DEL', KEYS[1])
