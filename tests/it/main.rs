@@ -2,5 +2,6 @@
 //!
 //! `harness` starts what a test needs; every other module holds the tests of one subject.
 
+mod guards;
 mod harness;
 mod harness_works;
