@@ -5,3 +5,4 @@
 mod guards;
 mod harness;
 mod harness_works;
+mod ledgers;
