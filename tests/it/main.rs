@@ -4,7 +4,9 @@
 
 mod crashes;
 mod flash_sale;
+mod guards;
 mod harness;
 mod harness_works;
 mod ledger_outages;
+mod ledgers;
 mod refusals;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use deadpool_redis::redis::{self, RedisError, Script, Value};
+use deadpool_redis::redis::{self, RedisError, Script, ScriptInvocation, Value};
 
 pub use connect::{ConnectError, Options};
 
@@ -146,7 +146,7 @@ fn read_reply((verdict, rest): (String, Vec<Value>)) -> Result<Reply, RedisError
     }
 }
 
-/// The holder's side: one connection from acquire to release.
+/// The holder's side: one connection from acquire to release, as long as it lasts.
 struct HeldInRedis {
     pool: Pool,
     connection: Checkout,
@@ -155,39 +155,13 @@ struct HeldInRedis {
     token: Token,
 }
 
-#[async_trait]
-impl Held for HeldInRedis {
-    async fn renew(&mut self, time_limit: Duration) -> Result<bool, GuardError> {
-        let mut call = self.scripts.renew.key(&self.keys.lock);
-        call.arg(self.token.as_str())
-            .arg(time_limit.as_millis() as u64);
-        self.connection
-            .run(async |connection| call.invoke_async(connection).await)
-            .await
-    }
-
-    async fn reload(&mut self, reloaded: &Reloaded) -> Result<bool, GuardError> {
-        let mut call = self.scripts.reload.key(&self.keys.lock);
-        call.key(&self.keys.state)
-            .arg(self.token.as_str())
-            .arg(reloaded.stock)
-            .arg(reloaded.fence.0)
-            .arg(reloaded.epoch.0);
-        self.connection
-            .run(async |connection| call.invoke_async(connection).await)
-            .await
-    }
-
-    async fn release(mut self: Box<Self>, ending: Ending) -> Result<bool, GuardError> {
-        let (verdict, change) = match ending {
-            Ending::Clean { taken } => ("clean", -taken),
-            Ending::Dirty => ("dirty", 0),
-        };
-        let mut call = self.scripts.release.key(&self.keys.lock);
-        call.key(&self.keys.state)
-            .arg(self.token.as_str())
-            .arg(verdict)
-            .arg(change);
+impl HeldInRedis {
+    /// Runs a script that says whether the token still holds the segment.
+    ///
+    /// The connection may be gone while Redis is well. Every script may run twice (R11), a lease that is renewed no more
+    /// is lost to its work, and a segment that nobody gives back is closed to everybody for the rest of its time limit:
+    /// worth one more try, over a connection that replaces the old one.
+    async fn still_mine(&mut self, call: ScriptInvocation<'_>) -> Result<bool, GuardError> {
         if let Ok(mine) = self
             .connection
             .run(async |connection| call.invoke_async(connection).await)
@@ -195,11 +169,45 @@ impl Held for HeldInRedis {
         {
             return Ok(mine);
         }
-        // The connection may be gone while Redis is well. A release may run twice, and a segment that nobody gives back
-        // is closed to everybody for the rest of its time limit: worth one more try.
-        let mut fresh = self.pool.get().await?;
-        fresh
+        self.connection = self.pool.get().await?;
+        self.connection
             .run(async |connection| call.invoke_async(connection).await)
             .await
+    }
+}
+
+#[async_trait]
+impl Held for HeldInRedis {
+    async fn renew(&mut self, time_limit: Duration) -> Result<bool, GuardError> {
+        let scripts = Arc::clone(&self.scripts);
+        let mut call = scripts.renew.key(&self.keys.lock);
+        call.arg(self.token.as_str())
+            .arg(time_limit.as_millis() as u64);
+        self.still_mine(call).await
+    }
+
+    async fn reload(&mut self, reloaded: &Reloaded) -> Result<bool, GuardError> {
+        let scripts = Arc::clone(&self.scripts);
+        let mut call = scripts.reload.key(&self.keys.lock);
+        call.key(&self.keys.state)
+            .arg(self.token.as_str())
+            .arg(reloaded.stock)
+            .arg(reloaded.fence.0)
+            .arg(reloaded.epoch.0);
+        self.still_mine(call).await
+    }
+
+    async fn release(mut self: Box<Self>, ending: Ending) -> Result<bool, GuardError> {
+        let (verdict, change) = match ending {
+            Ending::Clean { taken } => ("clean", -taken),
+            Ending::Dirty => ("dirty", 0),
+        };
+        let scripts = Arc::clone(&self.scripts);
+        let mut call = scripts.release.key(&self.keys.lock);
+        call.key(&self.keys.state)
+            .arg(self.token.as_str())
+            .arg(verdict)
+            .arg(change);
+        self.still_mine(call).await
     }
 }

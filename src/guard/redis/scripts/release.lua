@@ -10,6 +10,7 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then
     return 0
 end
 if ARGV[2] == 'clean' and redis.call('HGET', KEYS[2], 'dirty') == ARGV[1] then
+    -- Added as it comes: Lua would write the negative of 0 as "-0", which is no integer to Redis.
     redis.call('HINCRBY', KEYS[2], 'stock', ARGV[3])
     redis.call('HDEL', KEYS[2], 'dirty')
 end
