@@ -44,8 +44,8 @@ pub trait Ledger: Send + Sync {
     /// Reads a segment's stock for the holder of `fence`, and shuts out every lease handed out before (R5).
     async fn reload(&self, segment: &Segment, fence: Fence) -> Result<Reloaded, LedgerError>;
 
-    /// Moves units from the first segments to the last of `legs`, all or nothing; `false` when a lease among them has
-    /// been overtaken.
+    /// Moves units between segments, all or nothing; `false` when a lease among them has been overtaken, or a giver
+    /// has not as much to give.
     async fn gather(&self, product: ProductId, legs: &[GatherLeg]) -> Result<bool, LedgerError>;
 
     /// The orders that have one of these ids or one of these keys.

@@ -10,7 +10,7 @@ use deadpool_redis::redis::{
 };
 
 use super::pool::{FreshManager, Pool};
-use super::{RedisGuard, Scripts};
+use super::{Redis, RedisGuard, Scripts};
 use std::sync::Arc;
 
 /// The oldest server that the scripts are tested for.
@@ -70,8 +70,7 @@ impl RedisGuard {
         let pool =
             Pool(pool.map_err(|error| ConnectError::Unreachable(super::GuardError::new(error)))?);
 
-        let mut connection = pool.get().await.map_err(ConnectError::Unreachable)?;
-        let server: InfoDict = connection
+        let server: InfoDict = pool
             .run(async |connection| redis::cmd("INFO").query_async(connection).await)
             .await
             .map_err(ConnectError::Unreachable)?;
@@ -83,8 +82,10 @@ impl RedisGuard {
             return Err(ConnectError::Cluster);
         }
         Ok(Self {
-            pool,
-            scripts: Arc::new(Scripts::new()),
+            redis: Arc::new(Redis {
+                pool,
+                scripts: Scripts::new(),
+            }),
             time_limit: options.lease_time_limit,
         })
     }

@@ -17,7 +17,7 @@ use deadpool_redis::redis::{self, RedisError, Script, ScriptInvocation, Value};
 pub use connect::{ConnectError, Options};
 
 use self::keys::Keys;
-use self::pool::{Checkout, Pool};
+use self::pool::Pool;
 use super::lease::Held;
 use super::{Acquired, Ending, Guard, GuardError, Lease, Token, Trust};
 use crate::domain::invariants::GuardedStock;
@@ -25,9 +25,14 @@ use crate::domain::{Epoch, Fence, Reloaded, Segment};
 
 /// Segments leased in one Redis.
 pub struct RedisGuard {
-    pool: Pool,
-    scripts: Arc<Scripts>,
+    redis: Arc<Redis>,
     time_limit: Duration,
+}
+
+/// What the guard and its leases share.
+struct Redis {
+    pool: Pool,
+    scripts: Scripts,
 }
 
 /// Hashed once.
@@ -57,26 +62,25 @@ impl Guard for RedisGuard {
         token: &Token,
         trust: Trust,
     ) -> Result<Acquired, GuardError> {
-        let mut held = HeldInRedis {
-            pool: self.pool.clone(),
-            connection: self.pool.get().await?,
-            scripts: Arc::clone(&self.scripts),
+        let held = HeldInRedis {
+            redis: Arc::clone(&self.redis),
             keys: Keys::of(segment),
             token: token.clone(),
         };
-        // The lease's time runs from here: later than the wait for a connection, earlier than the server's own clock.
-        let asked_at = Instant::now();
-        let mut call = self.scripts.acquire.key(&held.keys.lock);
+        let mut call = self.redis.scripts.acquire.key(&held.keys.lock);
         call.key(&held.keys.state)
             .arg(token.as_str())
             .arg(self.time_limit.as_millis() as u64)
             .arg(u8::from(trust == Trust::LedgerOnly));
-        let reply: (String, Vec<Value>) = held
-            .connection
+        let (asked_at, reply) = self
+            .redis
+            .pool
             .run(async |connection| {
+                // The lease's time runs from here: later than the wait for a connection, earlier than Redis's own clock.
+                let asked_at = Instant::now();
                 let mut reply: Vec<Value> = call.invoke_async(connection).await?;
-                let verdict = redis::from_redis_value(reply.remove(0))?;
-                Ok((verdict, reply))
+                let verdict: String = redis::from_redis_value(reply.remove(0))?;
+                Ok((asked_at, (verdict, reply)))
             })
             .await?;
         match read_reply(reply).map_err(GuardError::new)? {
@@ -101,8 +105,9 @@ impl Guard for RedisGuard {
             .arg(&["stock", "fence", "dirty"])
             .exists(&keys.lock);
         type Row = ((Option<i64>, Option<i64>, Option<String>), bool);
-        let mut connection = self.pool.get().await?;
-        let ((stock, fence, dirty), leased): Row = connection
+        let ((stock, fence, dirty), leased): Row = self
+            .redis
+            .pool
             .run(async |connection| pipeline.query_async(connection).await)
             .await?;
         Ok(stock.zip(fence).map(|(stock, fence)| GuardedStock {
@@ -113,8 +118,8 @@ impl Guard for RedisGuard {
     }
 
     async fn ping(&self) -> Result<(), GuardError> {
-        let mut connection = self.pool.get().await?;
-        connection
+        self.redis
+            .pool
             .run(async |connection| redis::cmd("PING").exec_async(connection).await)
             .await
     }
@@ -146,11 +151,9 @@ fn read_reply((verdict, rest): (String, Vec<Value>)) -> Result<Reply, RedisError
     }
 }
 
-/// The holder's side: one connection from acquire to release, as long as it lasts.
+/// The holder's side.
 struct HeldInRedis {
-    pool: Pool,
-    connection: Checkout,
-    scripts: Arc<Scripts>,
+    redis: Arc<Redis>,
     keys: Keys,
     token: Token,
 }
@@ -160,35 +163,33 @@ impl HeldInRedis {
     ///
     /// The connection may be gone while Redis is well. Every script may run twice (R11), a lease that is renewed no more
     /// is lost to its work, and a segment that nobody gives back is closed to everybody for the rest of its time limit:
-    /// worth one more try, over a connection that replaces the old one.
-    async fn still_mine(&mut self, call: ScriptInvocation<'_>) -> Result<bool, GuardError> {
-        if let Ok(mine) = self
-            .connection
+    /// worth one more try.
+    async fn still_mine(&self, call: ScriptInvocation<'_>) -> Result<bool, GuardError> {
+        let pool = &self.redis.pool;
+        match pool
             .run(async |connection| call.invoke_async(connection).await)
             .await
         {
-            return Ok(mine);
+            Ok(mine) => Ok(mine),
+            Err(_first) => {
+                pool.run(async |connection| call.invoke_async(connection).await)
+                    .await
+            }
         }
-        self.connection = self.pool.get().await?;
-        self.connection
-            .run(async |connection| call.invoke_async(connection).await)
-            .await
     }
 }
 
 #[async_trait]
 impl Held for HeldInRedis {
     async fn renew(&mut self, time_limit: Duration) -> Result<bool, GuardError> {
-        let scripts = Arc::clone(&self.scripts);
-        let mut call = scripts.renew.key(&self.keys.lock);
+        let mut call = self.redis.scripts.renew.key(&self.keys.lock);
         call.arg(self.token.as_str())
             .arg(time_limit.as_millis() as u64);
         self.still_mine(call).await
     }
 
     async fn reload(&mut self, reloaded: &Reloaded) -> Result<bool, GuardError> {
-        let scripts = Arc::clone(&self.scripts);
-        let mut call = scripts.reload.key(&self.keys.lock);
+        let mut call = self.redis.scripts.reload.key(&self.keys.lock);
         call.key(&self.keys.state)
             .arg(self.token.as_str())
             .arg(reloaded.stock)
@@ -197,13 +198,12 @@ impl Held for HeldInRedis {
         self.still_mine(call).await
     }
 
-    async fn release(mut self: Box<Self>, ending: Ending) -> Result<bool, GuardError> {
+    async fn release(self: Box<Self>, ending: Ending) -> Result<bool, GuardError> {
         let (verdict, change) = match ending {
             Ending::Clean { taken } => ("clean", -taken),
             Ending::Dirty => ("dirty", 0),
         };
-        let scripts = Arc::clone(&self.scripts);
-        let mut call = scripts.release.key(&self.keys.lock);
+        let mut call = self.redis.scripts.release.key(&self.keys.lock);
         call.key(&self.keys.state)
             .arg(self.token.as_str())
             .arg(verdict)

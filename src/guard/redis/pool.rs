@@ -36,39 +36,28 @@ impl managed::Manager for FreshManager {
     }
 }
 
-/// Shared by all rounds.
-#[derive(Clone)]
+/// Shared by all rounds. A connection is out for one command and no longer: a lease whose round waits for the ledger
+/// holds none, so that neither a slow ledger nor a gathering of many segments can use them up.
 pub(super) struct Pool(pub(super) managed::Pool<FreshManager>);
 
 impl Pool {
-    /// Checks a connection out; waits no longer than the pool's own timeouts.
-    pub(super) async fn get(&self) -> Result<Checkout, GuardError> {
-        let object = self.0.get().await.map_err(|error| match error {
+    /// Runs a command; waits for a connection no longer than the pool's own timeouts.
+    ///
+    /// A connection that could not answer is taken out of the pool: its next answer may be a late one.
+    pub(super) async fn run<T>(
+        &self,
+        command: impl AsyncFnOnce(&mut MultiplexedConnection) -> RedisResult<T>,
+    ) -> Result<T, GuardError> {
+        let mut connection = self.0.get().await.map_err(|error| match error {
             PoolError::Backend(error) => GuardError::new(error),
             other => GuardError::new(other.to_string()),
         })?;
-        Ok(Checkout(Some(object)))
-    }
-}
-
-/// One connection, until it is dropped or fails.
-pub(super) struct Checkout(Option<Object<FreshManager>>);
-
-impl Checkout {
-    /// Runs a command. A connection that could not answer is taken out of the pool: its next answer may be a late one.
-    pub(super) async fn run<T>(
-        &mut self,
-        command: impl AsyncFnOnce(&mut MultiplexedConnection) -> RedisResult<T>,
-    ) -> Result<T, GuardError> {
-        let Some(object) = &mut self.0 else {
-            return Err(GuardError::new("the connection was lost"));
-        };
-        let outcome = command(object).await;
+        let outcome = command(&mut connection).await;
         if outcome
             .as_ref()
             .is_err_and(|error| error.is_unrecoverable_error() || error.is_timeout())
         {
-            self.0.take().map(Object::take);
+            let _broken = Object::take(connection);
         }
         outcome.map_err(GuardError::new)
     }

@@ -34,6 +34,9 @@ pub enum ConnectError {
     /// The server is too old.
     #[error("the server is PostgreSQL {0}, and 13 is the oldest supported version")]
     TooOld(String),
+    /// The database cannot hold every customer's name.
+    #[error("the database's encoding is {0}, and only UTF8 holds every customer id")]
+    Encoding(String),
     /// The schema cannot be brought up to date.
     #[error("the schema cannot be migrated")]
     Migration(#[source] MigrateError),
@@ -79,6 +82,13 @@ async fn prepare(connect: &PgConnectOptions, timeout: Duration) -> Result<(), Co
         .await
         .map_err(ConnectError::Unreachable)?;
     check_version(&version)?;
+    let encoding: String = sqlx::query_scalar("SHOW server_encoding")
+        .fetch_one(&mut connection)
+        .await
+        .map_err(ConnectError::Unreachable)?;
+    if encoding != "UTF8" {
+        return Err(ConnectError::Encoding(encoding));
+    }
     sqlx::migrate!("migrations/postgres")
         .run(&mut connection)
         .await

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::PgRow;
+use sqlx::postgres::{PgDatabaseError, PgRow, PgSeverity};
 use sqlx::{PgConnection, PgPool, Postgres, Row};
 use uuid::Uuid;
 
@@ -71,19 +71,13 @@ impl PostgresLedger {
     }
 }
 
-/// An answer of the server with an SQLSTATE means that the statement was rolled back. Not so the classes that tell of
-/// a connection or a server going down: those may come after the commit.
+/// An answer of the server with an SQLSTATE means that the statement was rolled back. Not so where a connection or the
+/// whole server goes down with it (FATAL, PANIC): that may come after the commit.
 fn classify(error: sqlx::Error) -> LedgerError {
-    let rolled_back = match &error {
-        sqlx::Error::Database(answer) => {
-            let state = answer.code().unwrap_or_default();
-            !(state.is_empty()
-                || state.starts_with("08")
-                || state.starts_with("57P")
-                || state.starts_with("XX"))
-        }
-        _ => false,
-    };
+    let answer = error
+        .as_database_error()
+        .and_then(|answer| answer.try_downcast_ref::<PgDatabaseError>());
+    let rolled_back = answer.is_some_and(|answer| matches!(answer.severity(), PgSeverity::Error));
     if rolled_back {
         LedgerError::NothingHappened(error)
     } else {

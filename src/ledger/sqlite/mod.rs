@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection, SqlitePool};
+use sqlx::{Connection, Row, SqliteConnection, SqlitePool};
 use uuid::Uuid;
 
 pub use connect::{OpenError, Options};
@@ -35,38 +35,25 @@ pub struct SqliteLedger {
     timeout: Duration,
 }
 
-type Write<'c> = sqlx::Transaction<'c, sqlx::Sqlite>;
-
 impl SqliteLedger {
     /// Runs `work` in one writing transaction: all of it is kept, or nothing. `None` rolls back.
+    ///
+    /// After a failure the connection is not used again: SQLite may have ended the transaction by itself, and sqlx would
+    /// go on counting it as open.
     async fn write<T>(
         &self,
         work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<Option<T>, sqlx::Error>,
     ) -> Result<Option<T>, LedgerError> {
-        let mut transaction = self.begin().await?;
-        // A failed statement drops the transaction, which rolls it back.
-        let outcome = work(&mut transaction)
+        let mut connection = self
+            .writer
+            .acquire()
             .await
             .map_err(LedgerError::NothingHappened)?;
-        if outcome.is_some() {
-            transaction
-                .commit()
-                .await
-                .map_err(LedgerError::OutcomeUnknown)?;
-        } else {
-            transaction
-                .rollback()
-                .await
-                .map_err(LedgerError::NothingHappened)?;
+        let outcome = transact(&mut connection, work).await;
+        if outcome.is_err() {
+            connection.close_on_drop();
         }
-        Ok(outcome)
-    }
-
-    async fn begin(&self) -> Result<Write<'static>, LedgerError> {
-        self.writer
-            .begin_with("BEGIN IMMEDIATE")
-            .await
-            .map_err(LedgerError::NothingHappened)
+        outcome
     }
 
     /// Reads rows, within the time limit.
@@ -95,35 +82,56 @@ impl SqliteLedger {
     }
 }
 
-#[async_trait]
-impl Ledger for SqliteLedger {
-    async fn create_product(&self, new: &NewProduct) -> Result<Option<Product>, LedgerError> {
-        let shares: Vec<u64> = split_stock(new.stock.0, new.segments.0).collect();
-        let mut transaction = self.begin().await?;
-        let created = sqlx::query(include_str!("queries/create_product.sql"))
-            .bind(new.sku.as_str())
-            .bind(&new.name.0)
-            .bind(new.segments.0)
-            .bind(new.max_per_order.map(|quantity| quantity.column()))
-            .bind(new.window.starts_at.map(|moment| moment.timestamp_micros()))
-            .bind(new.window.ends_at.map(|moment| moment.timestamp_micros()))
-            .bind(chrono::Utc::now().timestamp_micros())
-            .fetch_optional(&mut *transaction)
-            .await
-            .map_err(LedgerError::NothingHappened)?;
-        let Some(row) = created else { return Ok(None) };
-        let product = product_row(&row)?;
-        sqlx::query(include_str!("queries/create_segments.sql"))
-            .bind(product.id.0)
-            .bind(json(&shares))
-            .execute(&mut *transaction)
-            .await
-            .map_err(LedgerError::NothingHappened)?;
+async fn transact<T>(
+    connection: &mut SqliteConnection,
+    work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<Option<T>, sqlx::Error>,
+) -> Result<Option<T>, LedgerError> {
+    let begun = connection.begin_with("BEGIN IMMEDIATE").await;
+    let mut transaction = begun.map_err(LedgerError::NothingHappened)?;
+    // A failed statement drops the transaction, which rolls it back.
+    let outcome = work(&mut transaction)
+        .await
+        .map_err(LedgerError::NothingHappened)?;
+    if outcome.is_some() {
         transaction
             .commit()
             .await
             .map_err(LedgerError::OutcomeUnknown)?;
-        Ok(Some(product))
+    } else {
+        transaction
+            .rollback()
+            .await
+            .map_err(LedgerError::NothingHappened)?;
+    }
+    Ok(outcome)
+}
+
+#[async_trait]
+impl Ledger for SqliteLedger {
+    async fn create_product(&self, new: &NewProduct) -> Result<Option<Product>, LedgerError> {
+        let shares: Vec<u64> = split_stock(new.stock.0, new.segments.0).collect();
+        let row = self
+            .write(async |connection| {
+                let created = sqlx::query(include_str!("queries/create_product.sql"))
+                    .bind(new.sku.as_str())
+                    .bind(&new.name.0)
+                    .bind(new.segments.0)
+                    .bind(new.max_per_order.map(|quantity| quantity.column()))
+                    .bind(new.window.starts_at.map(|moment| moment.timestamp_micros()))
+                    .bind(new.window.ends_at.map(|moment| moment.timestamp_micros()))
+                    .bind(chrono::Utc::now().timestamp_micros())
+                    .fetch_optional(&mut *connection)
+                    .await?;
+                let Some(row) = created else { return Ok(None) };
+                sqlx::query(include_str!("queries/create_segments.sql"))
+                    .bind(row.try_get::<i64, _>("id")?)
+                    .bind(json(&shares))
+                    .execute(connection)
+                    .await?;
+                Ok(Some(row))
+            })
+            .await?;
+        row.as_ref().map(product_row).transpose()
     }
 
     async fn product(&self, sku: &Sku) -> Result<Option<Product>, LedgerError> {
@@ -294,15 +302,26 @@ impl Ledger for SqliteLedger {
     }
 
     async fn orders(&self, filter: &OrderFilter) -> Result<Vec<Order>, LedgerError> {
-        let range = filter.customer_id.as_deref().map(OrderKey::range_of);
-        let query = sqlx::query(include_str!("queries/orders.sql"))
+        let statement = match (&filter.customer_id, &filter.sku) {
+            (Some(_), _) => include_str!("queries/orders_of_customer.sql"),
+            (None, Some(_)) => include_str!("queries/orders_of_product.sql"),
+            (None, None) => include_str!("queries/orders.sql"),
+        };
+        let sku = filter.sku.as_ref().map(|sku| sku.as_str().to_owned());
+        let mut query = sqlx::query(statement)
             .bind(filter.status.map(OrderStatus::column))
             .bind(filter.after)
-            .bind(filter.limit)
-            .bind(filter.sku.as_ref().map(|sku| sku.as_str().to_owned()))
-            .bind(filter.customer_id.clone())
-            .bind(range.map(|(low, _)| low.column()))
-            .bind(range.map(|(_, high)| high.column()));
+            .bind(filter.limit);
+        if let Some(customer) = &filter.customer_id {
+            let (low, high) = OrderKey::range_of(customer);
+            query = query
+                .bind(sku)
+                .bind(customer.clone())
+                .bind(low.column())
+                .bind(high.column());
+        } else if sku.is_some() {
+            query = query.bind(sku);
+        }
         let rows = self.read(query).await?;
         rows.iter()
             .map(|row| order_row(row).map(|settled| settled.order))
@@ -344,6 +363,7 @@ impl Ledger for SqliteLedger {
 
     async fn ping(&self) -> Result<(), LedgerError> {
         self.read(sqlx::query("SELECT 1")).await?;
+        self.write(async |_connection| Ok(None::<()>)).await?;
         Ok(())
     }
 

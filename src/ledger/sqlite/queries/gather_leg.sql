@@ -4,3 +4,5 @@
 UPDATE segments
 SET allotted = allotted + ?5, fence = ?3
 WHERE product_id = ?1 AND "index" = ?2 AND fence <= ?3 AND epoch <= ?4
+    -- A giver keeps what is taken (R4): a guard that counted too high is found out here.
+    AND allotted + ?5 >= taken
