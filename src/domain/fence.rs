@@ -16,6 +16,12 @@ impl Fence {
     /// fence of a living lease: there the ledger's own condition on the units holds (R4).
     pub const RELOAD_STRIDE: i64 = 1 << 20;
 
+    /// The fence of a lease that has reloaded its segment: above everything handed out before. Ledgers do this sum in
+    /// their own statement.
+    pub fn after_reload(self, ledger: Fence) -> Fence {
+        Fence(self.0.max(ledger.0) + Self::RELOAD_STRIDE)
+    }
+
     /// The fence of the next lease.
     pub fn next(self) -> Fence {
         Fence(self.0 + 1)

@@ -53,6 +53,10 @@ impl Belief {
     fn may_serve(&self, quantity: Quantity) -> bool {
         self.stock.is_none_or(|stock| stock >= quantity.units())
     }
+
+    fn is_free(&self, when: Instant) -> bool {
+        !self.ours && self.busy_until.is_none_or(|until| until <= when)
+    }
 }
 
 impl Beliefs {
@@ -144,10 +148,10 @@ impl Beliefs {
         }
     }
 
-    /// What is believed of a segment that nobody is known to hold, in units; `None` where nothing is known.
-    pub fn free_stock(&self, index: u16) -> Option<u64> {
+    /// What is believed of a segment that nobody is known to hold at that moment, in units; `None` where nothing is known.
+    pub fn free_stock(&self, index: u16, when: Instant) -> Option<u64> {
         let belief = &self.segments[usize::from(index)];
-        belief.stock.filter(|_| !belief.ours)
+        belief.stock.filter(|_| belief.is_free(when))
     }
 }
 

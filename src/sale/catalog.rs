@@ -88,9 +88,13 @@ impl Catalog {
     }
 
     /// Forgets a product whose queue is gone, so that the next request starts a new one.
-    pub(super) fn forget(&self, counter: &Counter) {
+    pub(super) fn forget(&self, gone: &Arc<Counter>) {
         if !self.stop.is_cancelled() {
-            self.known.pin().remove(&counter.on_sale.product.sku);
+            let sku = &gone.on_sale.product.sku;
+            let _newer = self
+                .known
+                .pin()
+                .remove_if(sku, |_, counter| Arc::ptr_eq(counter, gone));
         }
     }
 

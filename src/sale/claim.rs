@@ -11,7 +11,7 @@ use arc_swap::ArcSwapOption;
 
 use super::outcome::Refusal;
 use super::waiting::Asked;
-use crate::domain::Quantity;
+use crate::domain::{OrderKey, Quantity};
 
 /// How long a look into the ledger may be quoted.
 const VALID: Duration = Duration::from_secs(1);
@@ -28,17 +28,46 @@ pub(super) struct Look {
     pub(super) remaining: u64,
     /// The sum of the segments' fences: it moves with every settle, so that an unchanged one means unchanged orders.
     pub(super) fences: i64,
-    /// The fingerprints of the keys of all orders, sorted, once they are loaded: nobody else can have an order.
-    pub(super) winners: Option<Arc<[u64]>>,
-    pub(super) taken_at: Instant,
+    /// Who has an order, once that is loaded.
+    pub(super) winners: Option<Winners>,
+    taken_at: Instant,
     refresh_asked: AtomicBool,
+}
+
+/// Everybody who has an order when nothing is left. Holds for looks with the same fences.
+#[derive(Debug, Clone)]
+pub(super) enum Winners {
+    /// The fingerprints of their keys, sorted: nobody else can have an order.
+    Known {
+        fences: i64,
+        fingerprints: Arc<[u64]>,
+    },
+    /// More than are kept: every retry asks the ledger.
+    TooMany { fences: i64 },
+}
+
+impl Winners {
+    fn fences(&self) -> i64 {
+        match self {
+            Self::Known { fences, .. } | Self::TooMany { fences } => *fences,
+        }
+    }
+
+    fn may_include(&self, key: &OrderKey) -> bool {
+        match self {
+            Self::Known { fingerprints, .. } => {
+                fingerprints.binary_search(&key.fingerprint()).is_ok()
+            }
+            Self::TooMany { .. } => true,
+        }
+    }
 }
 
 impl Look {
     pub(super) fn new(
         remaining: u64,
         fences: i64,
-        winners: Option<Arc<[u64]>>,
+        winners: Option<Winners>,
         taken_at: Instant,
     ) -> Self {
         Self {
@@ -48,6 +77,11 @@ impl Look {
             taken_at,
             refresh_asked: AtomicBool::new(false),
         }
+    }
+
+    /// Whether the set of orders is final, and not known yet.
+    pub(super) fn wants_winners(&self) -> bool {
+        self.remaining == 0 && self.winners.is_none()
     }
 }
 
@@ -82,9 +116,7 @@ impl Claim {
         // Only with nothing left is the set of orders final: a repetition of a refused one is refused again.
         let verdict = match (&asked.key, &look.winners) {
             (None, _) => FromMemory::Refuse(refusal),
-            (Some(key), Some(winners)) if winners.binary_search(&key.fingerprint()).is_err() => {
-                FromMemory::Refuse(refusal)
-            }
+            (Some(key), Some(winners)) if !winners.may_include(key) => FromMemory::Refuse(refusal),
             (Some(_), _) => FromMemory::RefuseUnlessKnown(refusal),
         };
         (verdict, refresh)
@@ -100,10 +132,7 @@ impl Claim {
 
     /// Whether the set of orders is final, and not known yet.
     pub(super) fn wants_winners(&self) -> bool {
-        self.0
-            .load()
-            .as_deref()
-            .is_some_and(|look| look.remaining == 0 && look.winners.is_none())
+        self.0.load().as_deref().is_some_and(Look::wants_winners)
     }
 
     /// The last look, however old.
@@ -111,14 +140,12 @@ impl Claim {
         self.0.load_full()
     }
 
-    /// Adds the winners to the look that they belong to, unless a newer one has replaced it.
-    pub(super) fn add_winners(&self, look: Look) {
-        let current = self
-            .0
-            .load_full()
-            .filter(|current| current.remaining == 0 && current.fences == look.fences);
-        if let Some(current) = current {
-            self.publish(Look::new(0, look.fences, look.winners, current.taken_at));
+    /// Adds the winners to the look that they belong to, unless another has replaced it.
+    pub(super) fn add_winners(&self, winners: Winners) {
+        let current = self.0.load_full();
+        let theirs = current.filter(|look| look.wants_winners() && look.fences == winners.fences());
+        if let Some(look) = theirs {
+            self.publish(Look::new(0, look.fences, Some(winners), look.taken_at));
         }
     }
 
@@ -131,7 +158,7 @@ impl Claim {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{CustomerId, IdempotencyKey, OrderKey};
+    use crate::domain::{CustomerId, IdempotencyKey};
 
     fn asked(units: u64, key: Option<&str>) -> Asked {
         let customer_id = CustomerId::try_from("ada".to_owned()).unwrap();
@@ -150,7 +177,13 @@ mod tests {
 
     fn claim(remaining: u64, winners: Option<&[u64]>, taken_at: Instant) -> Claim {
         let claim = Claim::default();
-        claim.publish(Look::new(remaining, 0, winners.map(Into::into), taken_at));
+        claim.publish(Look::new(remaining, 7, None, taken_at));
+        if let Some(fingerprints) = winners.map(Into::into) {
+            claim.add_winners(Winners::Known {
+                fences: 7,
+                fingerprints,
+            });
+        }
         claim
     }
 
@@ -210,5 +243,23 @@ mod tests {
         let later = now + REFRESH + Duration::from_millis(1);
         assert!(claim.consult(&asked(1, None), later).1);
         assert!(!claim.consult(&asked(1, None), later).1);
+    }
+
+    #[test]
+    fn too_many_winners_are_looked_up_one_by_one_and_not_loaded_again() {
+        let now = Instant::now();
+        let claim = claim(0, None, now);
+        assert!(claim.wants_winners());
+        claim.add_winners(Winners::TooMany { fences: 7 });
+        assert!(!claim.wants_winners());
+        let verdict = claim.consult(&asked(1, Some("k")), now).0;
+        assert_eq!(verdict, FromMemory::RefuseUnlessKnown(Refusal::SoldOut));
+    }
+
+    #[test]
+    fn winners_of_another_look_are_not_added() {
+        let claim = claim(0, None, Instant::now());
+        claim.add_winners(Winners::TooMany { fences: 8 });
+        assert!(claim.wants_winners());
     }
 }

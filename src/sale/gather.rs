@@ -1,10 +1,14 @@
 //! Serving an order that is larger than any one segment's stock (INV-8).
 //!
 //! Units are moved in the ledger into the segment that has most, under leases of all segments concerned, and the order is
-//! sold from there: so an order always has exactly one segment. Leases are only tried for, in index order: two
-//! gatherings never wait for each other.
+//! sold from there: so an order always has exactly one segment. Leases are only tried for, never waited for: two
+//! gatherings cannot lock each other up.
 
+use std::error::Error;
 use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream;
 
 use super::on_sale::OnSale;
 use super::pace::Stores;
@@ -13,13 +17,16 @@ use crate::domain::Quantity;
 use crate::guard::{Ending, Lease, Token, Trust};
 use crate::ledger::{GatherLeg, LedgerError};
 
-/// Segments to gather from, in index order, and what was seen of each so far.
+/// Segments leased at the same time: a few trips' time for any number of them.
+const LEASED_AT_ONCE: usize = 16;
+
+/// Segments to gather from, in index order.
 pub(super) struct Gathering {
     quantity: Quantity,
     segments: Vec<u16>,
 }
 
-/// What a gathering saw of a segment that it has given back.
+/// What was seen of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
     /// So many units are left.
@@ -30,11 +37,34 @@ pub(super) enum Seen {
     Nothing,
 }
 
+/// A lease that a gathering is done with.
+pub(super) struct Leftover {
+    pub(super) index: u16,
+    lease: Lease,
+    ending: Ending,
+    left: u64,
+}
+
+impl Leftover {
+    /// Gives the lease back; tells what is left in its segment.
+    pub(super) async fn give_back(self, on_sale: &OnSale) -> Seen {
+        let clean = give_back(on_sale, self.index, self.lease, self.ending).await
+            && self.ending != Ending::Dirty;
+        if clean {
+            Seen::Stock(self.left)
+        } else {
+            Seen::Nothing
+        }
+    }
+}
+
 /// How a gathering ended.
 pub(super) struct GatherReport {
     /// The segment that the units are in now, still leased, with its stock.
     pub(super) gathered: Option<(u16, Lease, u64)>,
-    /// All other segments of the gathering.
+    /// Leases to give back, when nobody has to wait for it.
+    pub(super) leftovers: Vec<Leftover>,
+    /// Segments that were not leased.
     pub(super) seen: Vec<(u16, Seen)>,
     /// How the stores did.
     pub(super) stores: Stores,
@@ -66,18 +96,19 @@ impl Gathering {
         &self.segments
     }
 
-    /// Leases the segments, moves the units, and gives all but one back.
+    /// Leases the segments, and moves the units into one of them.
     pub(super) async fn run(self, on_sale: Arc<OnSale>) -> GatherReport {
-        let mut leased: Vec<(u16, Lease, u64)> = Vec::with_capacity(self.segments.len());
+        let on_sale = &on_sale;
+        let leases = stream::iter(self.segments).map(async |index| {
+            let outcome = lease(on_sale, index, &Token::random(), Trust::Count).await;
+            (index, outcome)
+        });
+        let outcomes: Vec<(u16, LeaseOutcome)> = leases.buffered(LEASED_AT_ONCE).collect().await;
+        let mut leased = Vec::with_capacity(outcomes.len());
         let mut seen = Vec::new();
         let mut stores = Stores::NotAsked;
-        for &index in &self.segments {
-            if !seen.is_empty() {
-                // One segment could not be had: the others are not needed any more, and nothing is known of them.
-                seen.push((index, Seen::Nothing));
-                continue;
-            }
-            match lease(&on_sale, index, &Token::random(), Trust::Count).await {
+        for (index, outcome) in outcomes {
+            match outcome {
                 LeaseOutcome::Leased(lease, stock) => leased.push((index, lease, stock)),
                 LeaseOutcome::Empty => seen.push((index, Seen::Stock(0))),
                 LeaseOutcome::Busy => seen.push((index, Seen::Busy)),
@@ -87,54 +118,47 @@ impl Gathering {
                 }
             }
         }
-        let stocks: Vec<(u16, u64)> = leased
-            .iter()
-            .map(|(index, _, stock)| (*index, *stock))
-            .collect();
-        let moves = if seen.is_empty() {
-            moves(self.quantity, &stocks)
-        } else {
-            None
-        };
-        let Some(moves) = moves else {
-            seen.extend(give_all_back(&on_sale, leased, Ending::Clean { taken: 0 }).await);
+        // A segment that was busy may not be needed: what was had decides.
+        let stocks: Vec<u64> = leased.iter().map(|(_, _, stock)| *stock).collect();
+        let Some(moves) = Moves::plan(self.quantity, &stocks) else {
+            let leftovers = leftovers(leased, Ending::Clean { taken: 0 });
             return GatherReport {
                 gathered: None,
+                leftovers,
                 seen,
                 stores,
             };
         };
-        let legs: Vec<GatherLeg> = leased
-            .iter()
-            .zip(&moves)
-            .map(|((index, lease, _), units)| GatherLeg {
-                index: *index,
-                fence: lease.fence(),
-                epoch: lease.epoch(),
-                units: *units,
-            })
-            .filter(|leg| leg.units != 0)
-            .collect();
-        match on_sale.house.ledger.gather(on_sale.product.id, &legs).await {
-            Ok(true) => hand_over(&on_sale, leased, &moves).await,
+        match move_units(on_sale, &leased, &moves).await {
+            Ok(true) => {
+                let (gathered, leftovers) = hand_over(leased, &moves);
+                GatherReport {
+                    gathered,
+                    leftovers,
+                    seen,
+                    stores: Stores::Answered,
+                }
+            }
             Ok(false) => {
-                seen.extend(give_all_back(&on_sale, leased, Ending::Dirty).await);
+                let leftovers = leftovers(leased, Ending::Dirty);
                 GatherReport {
                     gathered: None,
+                    leftovers,
                     seen,
                     stores: Stores::Answered,
                 }
             }
             Err(error) => {
                 let sku = &on_sale.product.sku;
-                tracing::warn!(%sku, error = &error as &dyn std::error::Error, "units could not be gathered");
+                tracing::warn!(%sku, error = &error as &dyn Error, "units could not be gathered");
                 let ending = match error {
                     LedgerError::NothingHappened(_) => Ending::Clean { taken: 0 },
                     _ => Ending::Dirty,
                 };
-                seen.extend(give_all_back(&on_sale, leased, ending).await);
+                let leftovers = leftovers(leased, ending);
                 GatherReport {
                     gathered: None,
+                    leftovers,
                     seen,
                     stores: Stores::Failed,
                 }
@@ -143,73 +167,92 @@ impl Gathering {
     }
 }
 
-/// What is added to each segment so that the largest one has `quantity`; `None` when there is not enough, or no need.
-fn moves(quantity: Quantity, stocks: &[(u16, u64)]) -> Option<Vec<i64>> {
-    let target = (0..stocks.len()).max_by_key(|&position| stocks[position].1)?;
-    let mut missing = quantity
-        .units()
-        .checked_sub(stocks[target].1)
-        .filter(|missing| *missing > 0)?;
-    let wanted = missing as i64;
-    let mut moves = Vec::with_capacity(stocks.len());
-    for (position, (_, stock)) in stocks.iter().enumerate() {
-        let given = if position == target {
-            0
-        } else {
-            missing.min(*stock)
-        };
-        missing -= given;
-        moves.push(-(given as i64));
-    }
-    moves[target] = wanted;
-    (missing == 0).then_some(moves)
+async fn move_units(
+    on_sale: &OnSale,
+    leased: &[(u16, Lease, u64)],
+    moves: &Moves,
+) -> Result<bool, LedgerError> {
+    let legs = leased
+        .iter()
+        .zip(&moves.units)
+        .filter(|(_, units)| **units != 0);
+    let legs: Vec<GatherLeg> = legs
+        .map(|((index, lease, _), units)| GatherLeg {
+            index: *index,
+            fence: lease.fence(),
+            epoch: lease.epoch(),
+            units: *units,
+        })
+        .collect();
+    on_sale.house.ledger.gather(on_sale.product.id, &legs).await
 }
 
-/// Keeps the segment that was added to, and gives the others back.
-async fn hand_over(
-    on_sale: &OnSale,
+/// What is added to each of the leased segments.
+#[derive(Debug, PartialEq, Eq)]
+struct Moves {
+    /// The position of the segment that gets units.
+    target: usize,
+    /// Negative for a giver; they add up to 0.
+    units: Vec<i64>,
+}
+
+impl Moves {
+    /// Brings the largest stock up to `quantity`; `None` when there is not enough, or no need.
+    fn plan(quantity: Quantity, stocks: &[u64]) -> Option<Self> {
+        let target = (0..stocks.len()).max_by_key(|&position| stocks[position])?;
+        let mut missing = quantity
+            .units()
+            .checked_sub(stocks[target])
+            .filter(|missing| *missing > 0)?;
+        let wanted = missing as i64;
+        let mut units = Vec::with_capacity(stocks.len());
+        for (position, stock) in stocks.iter().enumerate() {
+            let given = if position == target {
+                0
+            } else {
+                missing.min(*stock)
+            };
+            missing -= given;
+            units.push(-(given as i64));
+        }
+        units[target] = wanted;
+        (missing == 0).then_some(Self { target, units })
+    }
+}
+
+/// Keeps the segment that was added to; the others can go.
+fn hand_over(
     leased: Vec<(u16, Lease, u64)>,
-    moves: &[i64],
-) -> GatherReport {
-    let mut seen = Vec::new();
+    moves: &Moves,
+) -> (Option<(u16, Lease, u64)>, Vec<Leftover>) {
     let mut gathered = None;
-    let target = (0..moves.len()).max_by_key(|&position| moves[position]);
-    for (position, ((index, mut lease, stock), units)) in leased.into_iter().zip(moves).enumerate()
+    let mut leftovers = Vec::with_capacity(leased.len());
+    for (position, ((index, mut lease, stock), units)) in
+        leased.into_iter().zip(&moves.units).enumerate()
     {
-        if Some(position) == target {
+        if position == moves.target {
             lease.add(units.unsigned_abs());
             gathered = Some((index, lease, stock + units.unsigned_abs()));
         } else {
-            let clean = give_back(on_sale, index, lease, Ending::Clean { taken: -units }).await;
-            let left = Seen::Stock(stock - units.unsigned_abs());
-            seen.push((index, if clean { left } else { Seen::Nothing }));
+            leftovers.push(Leftover {
+                index,
+                lease,
+                ending: Ending::Clean { taken: -units },
+                left: stock - units.unsigned_abs(),
+            });
         }
     }
-    GatherReport {
-        gathered,
-        seen,
-        stores: Stores::Answered,
-    }
+    (gathered, leftovers)
 }
 
-async fn give_all_back(
-    on_sale: &OnSale,
-    leased: Vec<(u16, Lease, u64)>,
-    ending: Ending,
-) -> Vec<(u16, Seen)> {
-    let mut seen = Vec::with_capacity(leased.len());
-    for (index, lease, stock) in leased {
-        let clean = give_back(on_sale, index, lease, ending).await && ending != Ending::Dirty;
-        seen.push((
-            index,
-            if clean {
-                Seen::Stock(stock)
-            } else {
-                Seen::Nothing
-            },
-        ));
-    }
-    seen
+fn leftovers(leased: Vec<(u16, Lease, u64)>, ending: Ending) -> Vec<Leftover> {
+    let leftover = |(index, lease, left)| Leftover {
+        index,
+        lease,
+        ending,
+        left,
+    };
+    leased.into_iter().map(leftover).collect()
 }
 
 #[cfg(test)]
@@ -221,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fewest_segments_are_chosen_and_leased_in_index_order() {
+    fn the_fewest_segments_are_chosen() {
         let stocks = [(0, 1), (1, 5), (2, 0), (3, 1), (4, 4)];
         let plan = |quantity| {
             Gathering::plan(units(quantity), stocks.into_iter()).map(|plan| plan.segments)
@@ -233,15 +276,13 @@ mod tests {
 
     #[test]
     fn moves_add_up_to_nothing_and_fill_the_largest() {
-        let stocks = [(0, 2), (1, 3), (2, 2)];
-        assert_eq!(moves(units(6), &stocks), Some(vec![-2, 3, -1]));
-        assert_eq!(moves(units(7), &stocks), Some(vec![-2, 4, -2]));
-        assert_eq!(moves(units(8), &stocks), None);
-        assert_eq!(
-            moves(units(3), &stocks),
-            None,
-            "the largest has enough: nothing to move"
-        );
-        assert_eq!(moves(units(2), &stocks), None);
+        let moves = |quantity| {
+            Moves::plan(units(quantity), &[2, 3, 2]).map(|moves| (moves.target, moves.units))
+        };
+        assert_eq!(moves(6), Some((1, vec![-2, 3, -1])));
+        assert_eq!(moves(7), Some((1, vec![-2, 4, -2])));
+        assert_eq!(moves(8), None);
+        assert_eq!(moves(3), None, "the largest has enough: nothing to move");
+        assert_eq!(Moves::plan(units(1), &[]), None);
     }
 }

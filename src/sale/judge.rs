@@ -4,12 +4,14 @@
 //! them: what is there already is answered with its order, what cannot be served is refused, and where the ledger has
 //! units after all, the orders go back and the segments that hold them are reloaded.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::claim::{Claim, Look};
+use super::claim::{Claim, Look, Winners};
 use super::on_sale::OnSale;
 use super::outcome::Refusal;
+use super::pace::Stores;
 use super::round::{Known, answer_known};
 use super::waiting::Waiting;
 use crate::domain::SegmentStock;
@@ -21,10 +23,12 @@ const MOST_WINNERS: usize = 4_000_000;
 
 /// What a look into the ledger brought.
 pub(super) struct Judgement {
-    /// The segments as the ledger has them; nothing when it did not answer.
-    pub(super) segments: Option<Vec<SegmentStock>>,
+    /// The segments as the ledger has them; none when it did not answer.
+    pub(super) segments: Vec<SegmentStock>,
     /// Orders that may be served after all, or that nobody could judge, in arrival order.
     pub(super) returned: Vec<Waiting>,
+    /// How the stores did.
+    pub(super) stores: Stores,
 }
 
 /// Looks into the ledger, publishes the look, and answers whom it settles.
@@ -33,10 +37,12 @@ pub(super) async fn judge(on_sale: Arc<OnSale>, orders: Vec<Waiting>) -> Judgeme
     let segments = match on_sale.house.ledger.segments(on_sale.product.id).await {
         Ok(segments) => segments,
         Err(error) => {
-            tracing::warn!(sku = %on_sale.product.sku, error = &error as &dyn std::error::Error, "the ledger could not be asked what is left");
+            let sku = &on_sale.product.sku;
+            tracing::warn!(%sku, error = &error as &dyn Error, "the ledger could not be asked what is left");
             return Judgement {
-                segments: None,
+                segments: Vec::new(),
                 returned: orders,
+                stores: Stores::Failed,
             };
         }
     };
@@ -49,6 +55,11 @@ pub(super) async fn judge(on_sale: Arc<OnSale>, orders: Vec<Waiting>) -> Judgeme
         true => Known::default(),
         false => answer_known(&on_sale, may_be_known).await,
     };
+    let stores = if known.unasked.is_empty() {
+        Stores::Answered
+    } else {
+        Stores::Failed
+    };
     let mut returned = known.unasked;
     // An order in doubt comes here only once the segment that it may have been settled on was leased again, and so
     // reloaded: its statement has been committed, and is found above, or never will be.
@@ -59,19 +70,17 @@ pub(super) async fn judge(on_sale: Arc<OnSale>, orders: Vec<Waiting>) -> Judgeme
         }
     }
     Judgement {
-        segments: Some(segments),
+        segments,
         returned,
+        stores,
     }
 }
 
 /// Reads the keys of everybody who has an order, once nothing is left and the set is final.
 ///
-/// Returns nothing when they are known already, are too many, or cannot be read: then every retry asks the ledger.
-pub(super) async fn load_winners(on_sale: Arc<OnSale>) -> Option<Look> {
-    let look = on_sale
-        .claim
-        .last()
-        .filter(|look| look.remaining == 0 && look.winners.is_none())?;
+/// Returns nothing when they are known already or cannot be read.
+pub(super) async fn load_winners(on_sale: Arc<OnSale>) -> Option<Winners> {
+    let look = on_sale.claim.last().filter(|look| look.wants_winners())?;
     let mut fingerprints = Vec::new();
     let mut after = None;
     loop {
@@ -83,7 +92,9 @@ pub(super) async fn load_winners(on_sale: Arc<OnSale>) -> Option<Look> {
             .ok()?;
         fingerprints.extend(page.iter().map(|(_, key)| key.fingerprint()));
         if fingerprints.len() > MOST_WINNERS {
-            return None;
+            return Some(Winners::TooMany {
+                fences: look.fences,
+            });
         }
         match page.last() {
             Some((id, _)) if page.len() == PAGE as usize => after = Some(*id),
@@ -91,12 +102,10 @@ pub(super) async fn load_winners(on_sale: Arc<OnSale>) -> Option<Look> {
         }
     }
     fingerprints.sort_unstable();
-    Some(Look::new(
-        0,
-        look.fences,
-        Some(fingerprints.into()),
-        look.taken_at,
-    ))
+    Some(Winners::Known {
+        fences: look.fences,
+        fingerprints: fingerprints.into(),
+    })
 }
 
 fn publish(claim: &Claim, segments: &[SegmentStock], remaining: u64, taken_at: Instant) {

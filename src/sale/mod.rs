@@ -24,6 +24,7 @@ mod waiting;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 pub use audit::AuditError;
@@ -38,10 +39,14 @@ use self::replays::{NoAnswer, Replays};
 use self::waiting::{Asked, Place, Waiting};
 use crate::domain::invariants::Violation;
 use crate::domain::{
-    CustomerId, IdempotencyKey, NewProduct, Order, OrderKey, Product, Quantity, SegmentStock, Sku,
+    CustomerId, Epoch, Fence, IdempotencyKey, NewProduct, Order, OrderKey, Product, Quantity,
+    SegmentStock, Sku, split_stock,
 };
 use crate::guard::Guard;
 use crate::ledger::{Ledger, LedgerError, OrderFilter, ProductTotals};
+
+/// Calls that only look at the ledger, at a time.
+const MOST_READS: usize = 3;
 
 /// How the engine works.
 #[derive(Debug)]
@@ -87,6 +92,8 @@ pub struct Sale {
     house: House,
     catalog: Catalog,
     replays: Replays,
+    /// Turns for looking at products and orders: whoever only looks never takes the ledger away from the sale.
+    reads: Semaphore,
 }
 
 impl Sale {
@@ -100,6 +107,7 @@ impl Sale {
         Self {
             catalog: Catalog::new(house.clone()),
             replays: Replays::start(ledger),
+            reads: Semaphore::new(MOST_READS),
             house,
         }
     }
@@ -127,6 +135,8 @@ impl Sale {
         };
         let now = Instant::now();
         let verdict = match on_sale.closed() {
+            // Nobody has an order before the sale has begun.
+            Some(refusal @ Refusal::NotStarted { .. }) => FromMemory::Refuse(refusal),
             Some(refusal) if asked.key.is_none() => FromMemory::Refuse(refusal),
             Some(refusal) => FromMemory::RefuseUnlessKnown(refusal),
             None => {
@@ -148,7 +158,7 @@ impl Sale {
     }
 
     /// Waits in the product's queue.
-    async fn enqueue(&self, counter: &Counter, asked: Asked, now: Instant) -> Outcome {
+    async fn enqueue(&self, counter: &Arc<Counter>, asked: Asked, now: Instant) -> Outcome {
         let on_sale = &counter.on_sale;
         let Some(place) = Place::take(&counter.places, self.house.settings.queue_capacity) else {
             return on_sale.refuse(Refusal::Overloaded);
@@ -176,8 +186,12 @@ impl Sale {
         let Some(key) = asked.key else {
             return on_sale.refuse(refusal);
         };
-        match self.replays.find(key).await {
-            Ok(Some(known)) => on_sale.count(asked.repetition(&on_sale.product.sku, known.order)),
+        match self
+            .replays
+            .find(key, self.house.settings.request_deadline)
+            .await
+        {
+            Ok(Some(known)) => on_sale.count(asked.repetition(&on_sale.product.sku, known)),
             Ok(None) => on_sale.refuse(refusal),
             Err(NoAnswer::Overloaded) => on_sale.refuse(Refusal::Overloaded),
             Err(NoAnswer::Unavailable) => on_sale.refuse(Refusal::Unavailable),
@@ -193,23 +207,33 @@ impl Sale {
             return Ok(None);
         };
         self.catalog.add(product.clone()).await;
-        self.stock_of(product).await.map(Some)
+        let shares = split_stock(new.stock.0, new.segments.0).zip(0u16..);
+        let untouched = |(allotted, index)| SegmentStock {
+            index,
+            allotted,
+            taken: 0,
+            fence: Fence(0),
+            epoch: Epoch(0),
+        };
+        Ok(Some(ProductStock {
+            product,
+            segments: shares.map(untouched).collect(),
+            held: 0,
+        }))
     }
 
     /// A product with its stock, as the ledger has it now.
     pub async fn product(&self, sku: &Sku) -> Result<Option<ProductStock>, LedgerError> {
-        match self.house.ledger.product(sku).await? {
-            Some(product) => self.stock_of(product).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    async fn stock_of(&self, product: Product) -> Result<ProductStock, LedgerError> {
-        Ok(ProductStock {
-            segments: self.house.ledger.segments(product.id).await?,
-            held: self.house.ledger.held(product.id).await?,
+        let _turn = self.reads.acquire().await;
+        let ledger = &self.house.ledger;
+        let Some(product) = ledger.product(sku).await? else {
+            return Ok(None);
+        };
+        Ok(Some(ProductStock {
+            segments: ledger.segments(product.id).await?,
+            held: ledger.held(product.id).await?,
             product,
-        })
+        }))
     }
 
     /// Up to `limit` products in SKU order, those after `after`.
@@ -218,16 +242,19 @@ impl Sale {
         after: Option<&Sku>,
         limit: u32,
     ) -> Result<Vec<ProductTotals>, LedgerError> {
+        let _turn = self.reads.acquire().await;
         self.house.ledger.products(after, limit).await
     }
 
     /// The order with this id.
     pub async fn find_order(&self, id: Uuid) -> Result<Option<Order>, LedgerError> {
+        let _turn = self.reads.acquire().await;
         self.house.ledger.order(id).await
     }
 
     /// Orders in order of time.
     pub async fn orders(&self, filter: &OrderFilter) -> Result<Vec<Order>, LedgerError> {
+        let _turn = self.reads.acquire().await;
         self.house.ledger.orders(filter).await
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::claim::{FromMemory, Look};
+use super::claim::{FromMemory, Winners};
 use super::gather::{GatherReport, Gathering, Seen};
 use super::judge::{Judgement, judge, load_winners};
 use super::line::{DEADLINE_CHECK, Line};
@@ -51,7 +51,11 @@ enum Report {
     },
     Judged(Judgement),
     Gathered(GatherReport),
-    Winners(Option<Look>),
+    GivenBack {
+        index: u16,
+        seen: Seen,
+    },
+    Winners(Option<Winners>),
 }
 
 /// The owner of one product's waiting orders.
@@ -229,26 +233,35 @@ impl Queue {
         if self.judging || self.gathering {
             return;
         }
+        if let Some(until) = self.gather_paused_until.filter(|until| *until > now) {
+            self.wake_by(until);
+            return;
+        }
         let on_sale = &self.on_sale;
         let mut to_judge = Vec::new();
-        let mut to_gather = None;
+        let mut to_gather: Vec<Quantity> = Vec::new();
+        let mut refresh = false;
         self.line.sift(quantity, |order| {
-            match on_sale.claim.consult(&order.asked, now).0 {
+            let (verdict, wants_refresh) = on_sale.claim.consult(&order.asked, now);
+            refresh |= wants_refresh;
+            match verdict {
                 FromMemory::Refuse(refusal) if !order.is_in_doubt() => {
                     order.answer(on_sale.refuse(refusal))
                 }
                 FromMemory::Try if on_sale.claim.covers(order.asked.quantity, now) => {
-                    to_gather.get_or_insert(order.asked.quantity);
+                    if !to_gather.contains(&order.asked.quantity) {
+                        to_gather.push(order.asked.quantity);
+                    }
                     return Some(order);
                 }
                 _ => to_judge.push(order),
             }
             None
         });
-        if !to_judge.is_empty() {
+        if refresh || !to_judge.is_empty() {
             self.judge(to_judge);
-        } else if let Some(quantity) = to_gather {
-            self.gather(quantity, now);
+        } else if !to_gather.is_empty() {
+            self.gather(&to_gather, now);
         }
     }
 
@@ -259,15 +272,22 @@ impl Queue {
             .spawn(async move { Report::Judged(judge(on_sale, orders).await) });
     }
 
-    fn gather(&mut self, quantity: Quantity, now: Instant) {
-        if let Some(until) = self.gather_paused_until.filter(|until| *until > now) {
-            self.wake_by(until);
-            return;
-        }
-        let segments = 0..self.on_sale.product.segments;
-        let known =
-            segments.filter_map(|index| self.beliefs.free_stock(index).map(|stock| (index, stock)));
-        let Some(plan) = Gathering::plan(quantity, known) else {
+    /// Gathers for the first of the quantities for which there is a plan: of segments that nobody is known to hold, or,
+    /// if those have too little, of all that no round of ours has.
+    fn gather(&mut self, quantities: &[Quantity], now: Instant) {
+        let (beliefs, count) = (&self.beliefs, self.on_sale.product.segments);
+        let stocks = |when: Instant| {
+            let segments = 0..count;
+            segments.filter_map(move |index| {
+                beliefs.free_stock(index, when).map(|stock| (index, stock))
+            })
+        };
+        let whenever = now + GATHER_PAUSE * 100;
+        let plan = |quantity: &Quantity| {
+            let plan = Gathering::plan(*quantity, stocks(now));
+            plan.or_else(|| Gathering::plan(*quantity, stocks(whenever)))
+        };
+        let Some(plan) = quantities.iter().find_map(plan) else {
             // The ledger has enough and the beliefs do not show where: rounds in flight will tell, or the next look.
             self.pause_gathering(now);
             return;
@@ -304,10 +324,12 @@ impl Queue {
             }
             Ok(Report::Judged(judgement)) => self.judged(judgement),
             Ok(Report::Gathered(report)) => self.gathered(report),
-            Ok(Report::Winners(look)) => {
+            Ok(Report::GivenBack { index, seen }) => self.saw(index, seen),
+            Ok(Report::Winners(winners)) => {
                 self.loading_winners = false;
-                look.into_iter()
-                    .for_each(|look| self.on_sale.claim.add_winners(look));
+                winners
+                    .into_iter()
+                    .for_each(|winners| self.on_sale.claim.add_winners(winners));
             }
             // A task that panics takes its orders with it, and what it held is unknown. The queue goes down too: its
             // requests are told, and the next order starts a new queue that believes nothing.
@@ -350,20 +372,13 @@ impl Queue {
     fn judged(&mut self, judgement: Judgement) {
         self.judging = false;
         self.line.put_back(judgement.returned);
-        let stores = if judgement.segments.is_some() {
-            Stores::Answered
-        } else {
-            Stores::Failed
-        };
-        self.pace.heard_of(stores, Instant::now());
-        if let Some(segments) = judgement.segments {
-            self.beliefs.correct(&segments);
-            if self.on_sale.claim.wants_winners() && !self.loading_winners {
-                self.loading_winners = true;
-                let on_sale = Arc::clone(&self.on_sale);
-                self.tasks
-                    .spawn(async move { Report::Winners(load_winners(on_sale).await) });
-            }
+        self.pace.heard_of(judgement.stores, Instant::now());
+        self.beliefs.correct(&judgement.segments);
+        if self.on_sale.claim.wants_winners() && !self.loading_winners {
+            self.loading_winners = true;
+            let on_sale = Arc::clone(&self.on_sale);
+            self.tasks
+                .spawn(async move { Report::Winners(load_winners(on_sale).await) });
         }
     }
 
@@ -371,6 +386,14 @@ impl Queue {
         self.gathering = false;
         for (index, seen) in report.seen {
             self.saw(index, seen);
+        }
+        for leftover in report.leftovers {
+            let on_sale = Arc::clone(&self.on_sale);
+            self.tasks.spawn(async move {
+                let index = leftover.index;
+                let seen = leftover.give_back(&on_sale).await;
+                Report::GivenBack { index, seen }
+            });
         }
         self.pace.heard_of(report.stores, Instant::now());
         match report.gathered {

@@ -4,14 +4,17 @@
 //! [`serve`] takes the batch to the ledger and gives the segment back. Both always end, within the stores' timeouts, and
 //! report what they saw; neither forgets an order.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::time::Instant;
+
+use uuid::Uuid;
 
 use super::batch::Batch;
 use super::fail_point::Moment;
 use super::on_sale::OnSale;
 use super::pace::Stores;
-use super::waiting::Waiting;
+use super::waiting::{KnownOrders, Waiting};
 use crate::guard::{Acquired, Ending, Lease, LeaseError, Token, Trust};
 use crate::ledger::{LedgerError, Settled, Settlement};
 use crate::telemetry::metrics::RoundEnding;
@@ -173,9 +176,9 @@ async fn settle(on_sale: &OnSale, index: u16, lease: &mut Lease, batch: Batch) -
     match settled {
         Ok(Settled::Committed { already_known }) => {
             on_sale.metrics.round(RoundEnding::Settled);
-            let (taken, returned) = committed(on_sale, index, batch, &already_known).await;
+            let settling = committed(on_sale, index, batch, already_known).await;
             on_sale.reach(Moment::Answered);
-            settling(Some(taken), returned, Stores::Answered)
+            settling
         }
         Ok(Settled::Refused) => {
             on_sale.metrics.round(RoundEnding::Refused);
@@ -196,18 +199,20 @@ async fn settle(on_sale: &OnSale, index: u16, lease: &mut Lease, batch: Batch) -
     }
 }
 
-/// Answers a committed batch: the units that it took, and the orders that nobody can answer yet.
+/// Answers a committed batch.
 async fn committed(
     on_sale: &OnSale,
     index: u16,
     batch: Batch,
-    already_known: &[uuid::Uuid],
-) -> (u64, Vec<Waiting>) {
+    already_known: Vec<Uuid>,
+) -> Settling {
     let sku = &on_sale.product.sku;
+    let already_known: HashSet<Uuid> = already_known.into_iter().collect();
     let mut taken = 0;
     let mut placed = 0;
     let mut repeated = Vec::new();
     for (order, pending) in batch.into_parts() {
+        // Most batches repeat nothing, and an empty set answers without hashing.
         if already_known.contains(&order.id) {
             repeated.push(pending.doubt().come_back(order));
         } else {
@@ -217,11 +222,19 @@ async fn committed(
         }
     }
     on_sale.metrics.placed(index, placed);
-    if repeated.is_empty() {
-        return (taken, repeated);
+    let known = match repeated.is_empty() {
+        true => Known::default(),
+        false => answer_known(on_sale, repeated).await,
+    };
+    Settling {
+        taken: Some(taken),
+        stores: if known.unasked.is_empty() {
+            Stores::Answered
+        } else {
+            Stores::Failed
+        },
+        returned: known.absent.into_iter().chain(known.unasked).collect(),
     }
-    let Known { absent, unasked } = answer_known(on_sale, repeated).await;
-    (taken, absent.into_iter().chain(unasked).collect())
 }
 
 /// What is left of orders after the ledger was asked for them.
@@ -239,13 +252,16 @@ pub(super) async fn answer_known(on_sale: &OnSale, orders: Vec<Waiting>) -> Know
     let ids: Vec<_> = orders.iter().filter_map(Waiting::id).collect();
     let keys: Vec<_> = orders.iter().filter_map(|order| order.asked.key).collect();
     match on_sale.house.ledger.settled_orders(&ids, &keys).await {
-        Ok(known) => Known {
-            absent: orders
+        Ok(known) => {
+            let known = KnownOrders::new(known);
+            let unknown = orders
                 .into_iter()
-                .filter_map(|order| order.answer_if_known(on_sale, &known))
-                .collect(),
-            unasked: Vec::new(),
-        },
+                .filter_map(|order| order.answer_if_known(on_sale, &known));
+            Known {
+                absent: unknown.collect(),
+                unasked: Vec::new(),
+            }
+        }
         Err(error) => {
             tracing::warn!(%sku, error = &error as &dyn Error, "repeated orders could not be looked up");
             Known {

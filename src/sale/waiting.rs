@@ -1,5 +1,6 @@
 //! An order on its way through the engine, and the one who waits for its answer.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -32,6 +33,31 @@ impl Asked {
         } else {
             Outcome::Refused(Refusal::KeyReused)
         }
+    }
+}
+
+/// Orders that the ledger has, for looking up.
+pub(super) struct KnownOrders {
+    by_id: HashMap<Uuid, Order>,
+    by_key: HashMap<OrderKey, Order>,
+}
+
+impl KnownOrders {
+    pub(super) fn new(settled: Vec<SettledOrder>) -> Self {
+        Self {
+            by_key: settled
+                .iter()
+                .map(|settled| (settled.key, settled.order.clone()))
+                .collect(),
+            by_id: settled
+                .into_iter()
+                .map(|settled| (settled.order.id, settled.order))
+                .collect(),
+        }
+    }
+
+    pub(super) fn by_key(&self, key: &OrderKey) -> Option<&Order> {
+        self.by_key.get(key)
     }
 }
 
@@ -113,24 +139,14 @@ impl Waiting {
         self.pending.answer(outcome);
     }
 
-    /// Answers if the ledger's order is this one; says nothing otherwise.
-    pub(super) fn answer_if_known(self, on_sale: &OnSale, known: &[SettledOrder]) -> Option<Self> {
-        let own = known
-            .iter()
-            .find(|settled| Some(settled.order.id) == self.pending.id);
-        let named = || {
-            known
-                .iter()
-                .find(|settled| Some(settled.key) == self.asked.key)
-        };
-        let outcome = match (own, named) {
-            (Some(own), _) => Outcome::Placed(own.order.clone()),
-            (None, named) => match named() {
-                Some(named) => self
-                    .asked
-                    .repetition(&on_sale.product.sku, named.order.clone()),
-                None => return Some(self),
-            },
+    /// Answers if the ledger's order is this one; hands it back otherwise.
+    pub(super) fn answer_if_known(self, on_sale: &OnSale, known: &KnownOrders) -> Option<Self> {
+        let outcome = if let Some(own) = self.pending.id.and_then(|id| known.by_id.get(&id)) {
+            Outcome::Placed(own.clone())
+        } else if let Some(named) = self.asked.key.and_then(|key| known.by_key.get(&key)) {
+            self.asked.repetition(&on_sale.product.sku, named.clone())
+        } else {
+            return Some(self);
         };
         self.answer(on_sale.count(outcome));
         None

@@ -83,3 +83,31 @@ async fn shoppers_empty_every_segment() {
     let shoppers = Shoppers::start(&instances, "scarf", 32, 1);
     shoppers.settle_up(&observer, "scarf", 500).await;
 }
+
+/// Orders that take many segments together, over fewer connections than segments, from two instances at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_orders_are_gathered_from_many_segments_over_few_connections() {
+    let fixture = Fixture::start_with(2, |instance| {
+        instance
+            .setting("SEGSTOCK_REDIS_CONNECTIONS", "2")
+            .setting("SEGSTOCK_REQUEST_DEADLINE_MS", "20000")
+    })
+    .await;
+    fixture.instances[0]
+        .create_product("ticket", 100, 100)
+        .await;
+    let orders = (0..4).map(|number| {
+        let order =
+            json!({"sku": "ticket", "quantity": 25, "customer_id": format!("group-{number}")});
+        let instance = &fixture.instances[number % 2];
+        async move { instance.post_order(&order, None).await.expect("an answer") }
+    });
+    let answers = futures_util::future::join_all(orders).await;
+    assert!(
+        answers.iter().all(|answer| answer.status == 201),
+        "{answers:?}"
+    );
+    let observer = Observer::of(&fixture.redis.url(), fixture.database.url()).await;
+    assert_eq!(observer.available("ticket").await, 0);
+    observer.audit("ticket", &[]).await;
+}

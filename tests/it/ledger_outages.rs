@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::harness::fixture::Fixture;
-use crate::harness::instance::Instance;
+use crate::harness::instance::{Instance, InstanceBuilder};
 use crate::harness::observer::Observer;
 use crate::harness::postgres::Postgres;
 use crate::harness::proxy::Proxy;
@@ -59,14 +59,14 @@ struct Wired {
 }
 
 impl Wired {
-    async fn start() -> Wired {
+    async fn start(configure: impl Fn(InstanceBuilder) -> InstanceBuilder) -> Wired {
         let fixture = Fixture::start(0).await;
         let observer = Observer::of(&fixture.redis.url(), fixture.database.url()).await;
         let to_redis = Proxy::start(fixture.redis.address()).await;
         let to_postgres = Proxy::start(Postgres::shared().await.address()).await;
         let redis_url = to_redis.url_through(&fixture.redis.url());
         let database_url = to_postgres.url_through(fixture.database.url());
-        let instance = Instance::with_stores(&redis_url, &database_url)
+        let instance = configure(Instance::with_stores(&redis_url, &database_url))
             .start()
             .await;
         instance.create_product("pen", 10, 1).await;
@@ -89,7 +89,7 @@ impl Wired {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_lost_during_the_commit_is_found_again() {
-    let wired = Wired::start().await;
+    let wired = Wired::start(|instance| instance).await;
     for number in 0..3 {
         let customer = format!("ada-{number}");
         wired.to_postgres.drop_answer_after(customer.as_str());
@@ -117,7 +117,14 @@ async fn an_answer_lost_during_the_commit_is_found_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outcome_that_stays_unknown_is_found_by_the_retry_with_its_key() {
-    let wired = Wired::start().await;
+    // Every message is held up for a while below, those of a new connection too: that is not to be an outage.
+    let wired = Wired::start(|instance| {
+        instance
+            .setting("SEGSTOCK_LEDGER_TIMEOUT_MS", "5000")
+            .setting("SEGSTOCK_LEASE_TIME_LIMIT_MS", "15000")
+            .setting("SEGSTOCK_REQUEST_DEADLINE_MS", "4000")
+    })
+    .await;
     // After this the segment is clean: its next lease is followed by nothing but the settle.
     let first = json!({"sku": "pen", "quantity": 1, "customer_id": "bob"});
     let first = wired.instance.post_order(&first, None).await;
@@ -172,7 +179,7 @@ async fn an_outcome_that_stays_unknown_is_found_by_the_retry_with_its_key() {
 /// A connection that is open and says nothing: the statement's time limit ends it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ledger_that_hangs_is_given_up_in_time() {
-    let wired = Wired::start().await;
+    let wired = Wired::start(|instance| instance).await;
     wired.to_postgres.black_hole().await;
     let order = json!({"sku": "pen", "quantity": 1, "customer_id": "ada"});
     let answer = wired

@@ -225,6 +225,9 @@ async fn a_full_queue_answers_at_once() {
     let instance =
         crate::harness::instance::Instance::with_stores(&fixture.redis.url(), &database_url)
             .setting("SEGSTOCK_QUEUE_CAPACITY", "2")
+            .setting("SEGSTOCK_LEDGER_TIMEOUT_MS", "5000")
+            .setting("SEGSTOCK_LEASE_TIME_LIMIT_MS", "15000")
+            .setting("SEGSTOCK_REQUEST_DEADLINE_MS", "20000")
             .start()
             .await;
     instance.create_product(SKU, 10, 2).await;

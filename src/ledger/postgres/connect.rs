@@ -47,7 +47,8 @@ impl PostgresLedger {
     pub async fn connect(options: Options) -> Result<Self, ConnectError> {
         let connect: PgConnectOptions = options.url.parse().map_err(ConnectError::Url)?;
         prepare(&connect, options.timeout).await?;
-        let timeout_ms = options.timeout.as_millis();
+        // Sooner than here, so that a statement that takes too long ends with an answer and not with a doubt.
+        let timeout_ms = options.timeout.as_millis() * 4 / 5;
         let pool = PgPoolOptions::new()
             .max_connections(options.max_connections)
             .acquire_timeout(options.timeout)
@@ -55,7 +56,7 @@ impl PostgresLedger {
             .test_before_acquire(false)
             .after_connect(move |connection, _| {
                 Box::pin(async move {
-                    // The server gives up with us, so that a lost answer is not followed by a late commit.
+                    // The server gives up too, so that a lost answer is not followed by a late commit.
                     let set = format!("SET statement_timeout = {timeout_ms}");
                     connection.execute(sqlx::AssertSqlSafe(set)).await?;
                     Ok(())

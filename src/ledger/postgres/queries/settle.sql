@@ -27,7 +27,8 @@ WITH batch AS (
     RETURNING id, quantity
 ), settled AS (
     UPDATE segments
-    -- Only what was inserted counts: an order that was known already takes no second unit.
+    -- Only what was inserted counts: an order that was known already takes no second unit. Reading `inserted` here is
+    -- also what makes the row be locked and the orders be inserted before the row is changed.
     SET taken = taken + (SELECT coalesce(sum(quantity), 0) FROM inserted), fence = $3
     WHERE product_id = $1 AND index = $2
         AND fence <= $3
