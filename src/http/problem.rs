@@ -4,6 +4,7 @@ use std::any::Any;
 use std::error::Error;
 
 use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -339,8 +340,11 @@ pub(super) fn panicked(_cause: Box<dyn Any + Send>) -> Response {
     params(("slug" = String, Path, description = "The last part of a problem's `type`")),
     responses((status = 200, description = "The kind of problem"), (status = 404, description = "No such kind")),
 )]
-pub(super) async fn explain(Path(slug): Path<String>) -> Response {
-    match KINDS.iter().find(|kind| kind.slug == slug) {
+pub(super) async fn explain(slug: Result<Path<String>, PathRejection>) -> Response {
+    let known = slug
+        .ok()
+        .and_then(|Path(slug)| KINDS.into_iter().find(|kind| kind.slug == slug));
+    match known {
         Some(kind) => axum::Json(Value::Object(kind.document())).into_response(),
         None => Problem::NotFound.into_response(),
     }

@@ -1,5 +1,6 @@
 //! `/products`: creating, finding and listing.
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
@@ -208,10 +209,11 @@ pub(super) async fn create(
 )]
 pub(super) async fn find(
     State(api): State<Api>,
-    Path(sku): Path<String>,
+    sku: Result<Path<String>, PathRejection>,
 ) -> Result<axum::Json<ProductBody>, Problem> {
     let unknown = Problem::Order(Refusal::UnknownProduct);
-    let Ok(sku) = Sku::new(&sku) else {
+    // What is no text is no SKU either.
+    let Some(sku) = sku.ok().and_then(|Path(sku)| Sku::new(&sku).ok()) else {
         return Err(unknown);
     };
     let stock = api.sale.product(&sku).await?.ok_or(unknown)?;
