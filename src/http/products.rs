@@ -15,7 +15,8 @@ use super::body::{Body, Examination, Fields};
 use super::parameters::Parameters;
 use super::problem::Problem;
 use crate::domain::{
-    NewProduct, Product, ProductName, Quantity, SaleWindow, SegmentCount, SegmentStock, Sku, Stock,
+    Moment, NewProduct, Product, ProductName, Quantity, SaleWindow, SegmentCount, SegmentStock,
+    Sku, Stock,
 };
 use crate::ledger::ProductTotals;
 use crate::sale::{ProductStock, Refusal};
@@ -43,11 +44,13 @@ pub(super) struct CreateProduct {
     #[serde(default)]
     max_per_order: Option<Quantity>,
     /// When the sale begins (RFC 3339); at once unless said otherwise.
+    #[schema(value_type = Option<DateTime<Utc>>)]
     #[serde(default)]
-    starts_at: Option<DateTime<Utc>>,
+    starts_at: Option<Moment>,
     /// When the sale ends (RFC 3339); never unless said otherwise.
+    #[schema(value_type = Option<DateTime<Utc>>)]
     #[serde(default)]
-    ends_at: Option<DateTime<Utc>>,
+    ends_at: Option<Moment>,
 }
 
 impl Fields for CreateProduct {
@@ -57,8 +60,8 @@ impl Fields for CreateProduct {
         fields.required::<Stock>("stock");
         fields.optional::<SegmentCount>("segments");
         fields.optional::<Quantity>("max_per_order");
-        fields.optional::<DateTime<Utc>>("starts_at");
-        fields.optional::<DateTime<Utc>>("ends_at");
+        fields.optional::<Moment>("starts_at");
+        fields.optional::<Moment>("ends_at");
     }
 }
 
@@ -66,7 +69,11 @@ impl TryFrom<CreateProduct> for NewProduct {
     type Error = Problem;
 
     fn try_from(body: CreateProduct) -> Result<Self, Problem> {
-        if let (Some(starts_at), Some(ends_at)) = (body.starts_at, body.ends_at)
+        let window = SaleWindow {
+            starts_at: body.starts_at.map(|moment| moment.0),
+            ends_at: body.ends_at.map(|moment| moment.0),
+        };
+        if let (Some(starts_at), Some(ends_at)) = (window.starts_at, window.ends_at)
             && starts_at >= ends_at
         {
             return Err(Problem::invalid("ends_at", "must be later than starts_at"));
@@ -79,10 +86,7 @@ impl TryFrom<CreateProduct> for NewProduct {
             stock: body.stock,
             segments: body.segments.unwrap_or_default(),
             max_per_order: body.max_per_order,
-            window: SaleWindow {
-                starts_at: body.starts_at,
-                ends_at: body.ends_at,
-            },
+            window,
         })
     }
 }
