@@ -114,8 +114,10 @@ impl Examination {
             self.wrong(field, "is not a field of this request".to_owned());
         }
         if self.errors.is_empty() {
-            // What only the whole body shows, such as a field that stands twice.
-            self.wrong("", error.to_string());
+            // What only the whole body shows: a field that stands twice. The reader names it in backticks.
+            let message = error.to_string();
+            let field = message.split('`').nth(1).unwrap_or_default().to_owned();
+            self.wrong(&field, message);
         }
         Problem::Invalid(self.errors)
     }
