@@ -5,7 +5,7 @@ use std::error::Error;
 
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -300,6 +300,10 @@ impl IntoResponse for Problem {
         }
         if kind.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if kind.status == StatusCode::PAYLOAD_TOO_LARGE {
+            // What was not read of the body cannot be told from the next request.
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         (kind.status, headers, Value::Object(document).to_string()).into_response()
     }

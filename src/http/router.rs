@@ -10,12 +10,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use utoipa_swagger_ui::SwaggerUi;
 
+use super::body::MAX_BODY_BYTES;
 use super::measure::measure;
 use super::problem::{self, Problem};
 use super::{Api, health, orders, products};
-
-/// The largest request body, in bytes.
-const MAX_BODY_BYTES: usize = 16 * 1024;
 
 /// All routes, with what applies to every one of them.
 pub fn router(api: Api) -> Router {
