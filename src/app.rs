@@ -24,6 +24,9 @@ use crate::telemetry::metrics;
 
 /// How long a client may take to send a request's headers.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// What closing may take when the stop's deadline has passed already: some client never finished its request, and that is
+/// no reason to leave leases behind.
+const CLOSE_AT_LEAST: Duration = Duration::from_secs(1);
 /// The product of the embedded default.
 const DEMO_SKU: &str = "demo";
 const DEMO_STOCK: u64 = 1000;
@@ -130,7 +133,8 @@ impl App {
         let stop_by = stopping
             .await
             .unwrap_or_else(|_| tokio::time::Instant::now());
-        let closed = tokio::time::timeout_at(stop_by, self.sale.close()).await;
+        let close_by = stop_by.max(tokio::time::Instant::now() + CLOSE_AT_LEAST);
+        let closed = tokio::time::timeout_at(close_by, self.sale.close()).await;
         upkeep.abort();
         closed.map_err(|_elapsed| RunError::StopDeadline)
     }

@@ -7,6 +7,7 @@ mod check;
 mod settings;
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
@@ -59,7 +60,11 @@ pub fn read(
     let command_line = match CommandLine::try_parse_from(arguments) {
         Ok(command_line) => command_line,
         Err(asked) if !asked.use_stderr() => {
-            return Ok(Command::Print(asked.render().ansi().to_string()));
+            let text = asked.render();
+            return Ok(Command::Print(match std::io::stdout().is_terminal() {
+                true => text.ansi().to_string(),
+                false => text.to_string(),
+            }));
         }
         Err(error) => {
             let text = error.render().to_string();
@@ -108,9 +113,8 @@ fn read_file(path: &Path) -> Result<Layer, BadSetting> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| BadSetting::new("config", format!("{shown} cannot be read: {error}")))?;
     toml::from_str(&text).map_err(|error| {
-        let line = error
-            .span()
-            .map_or(1, |span| text[..span.start].lines().count().max(1));
+        let before = error.span().map_or("", |span| &text[..span.start]);
+        let line = before.matches('\n').count() + 1;
         BadSetting::new(
             "config",
             format!(

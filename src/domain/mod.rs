@@ -22,7 +22,9 @@ pub use fit::Fit;
 pub use idempotency::{IdempotencyKey, OrderKey};
 pub use order::{NewOrder, Order, OrderStatus};
 pub use probe::{Beliefs, Candidate};
-pub use product::{NewProduct, Product, ProductId, ProductName, SaleWindow, SegmentCount, Stock};
+pub use product::{
+    Moment, NewProduct, Product, ProductId, ProductName, SaleWindow, SegmentCount, Stock,
+};
 pub use quantity::Quantity;
 pub use segment::{Reloaded, Segment, SegmentStock, split_stock};
 pub use sku::Sku;

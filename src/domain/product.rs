@@ -1,6 +1,6 @@
 //! What is sold, and when.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Datelike, Utc};
 use serde::{Deserialize, Deserializer};
 
 use super::whole::whole;
@@ -57,6 +57,23 @@ impl TryFrom<String> for ProductName {
             Err(Invalid::new(
                 "must be 1 to 200 characters without control characters",
             ))
+        }
+    }
+}
+
+/// A moment as a client may name it: years 0000 to 9999, which is what RFC 3339 can write and every ledger can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "DateTime<Utc>")]
+pub struct Moment(pub DateTime<Utc>);
+
+impl TryFrom<DateTime<Utc>> for Moment {
+    type Error = Invalid;
+
+    fn try_from(moment: DateTime<Utc>) -> Result<Self, Invalid> {
+        if (0..=9999).contains(&moment.year()) {
+            Ok(Self(moment))
+        } else {
+            Err(Invalid::new("must be in the years 0000 to 9999"))
         }
     }
 }

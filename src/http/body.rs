@@ -1,13 +1,20 @@
 //! Reading JSON bodies: fast when they are good, and precise about every field when they are not.
 
-use axum::body::Bytes;
+use axum::body::{Body as RequestBody, Bytes, HttpBody};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
 use axum::http::header::CONTENT_TYPE;
+use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::problem::{FieldError, Problem};
+
+/// The largest body that is looked at, in bytes.
+pub(super) const MAX_BODY_BYTES: usize = 16 * 1024;
+/// A larger one is read up to here and thrown away: a client that has to send into a closed connection may lose the
+/// answer, and the next one that it sends over the same connection.
+const MAX_DISCARDED_BYTES: u64 = 1024 * 1024;
 
 /// A JSON body of type `T`.
 pub(super) struct Body<T>(pub(super) T);
@@ -26,8 +33,10 @@ impl<T: Fields, S: Send + Sync> FromRequest<S> for Body<T> {
             .headers()
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok());
-        if !content_type.is_some_and(is_json) {
-            return Err(Problem::UnsupportedMediaType);
+        let announced_as_json = content_type.is_some_and(is_json);
+        if request.body().size_hint().lower() > MAX_BODY_BYTES as u64 {
+            discard(request.into_body()).await;
+            return Err(Problem::BodyTooLarge);
         }
         let bytes =
             Bytes::from_request(request, state)
@@ -40,9 +49,19 @@ impl<T: Fields, S: Send + Sync> FromRequest<S> for Body<T> {
                     }
                     other => Problem::Malformed(other.body_text()),
                 })?;
+        if !announced_as_json {
+            return Err(Problem::UnsupportedMediaType);
+        }
         serde_json::from_slice(&bytes)
             .map(Self)
             .map_err(|error| explain::<T>(&bytes, &error))
+    }
+}
+
+async fn discard(body: RequestBody) {
+    if body.size_hint().lower() <= MAX_DISCARDED_BYTES {
+        let mut pieces = body.into_data_stream();
+        while let Some(Ok(_thrown_away)) = pieces.next().await {}
     }
 }
 
@@ -114,8 +133,10 @@ impl Examination {
             self.wrong(field, "is not a field of this request".to_owned());
         }
         if self.errors.is_empty() {
-            // What only the whole body shows, such as a field that stands twice.
-            self.wrong("", error.to_string());
+            // What only the whole body shows: a field that stands twice. The reader names it in backticks.
+            let message = error.to_string();
+            let field = message.split('`').nth(1).unwrap_or_default().to_owned();
+            self.wrong(&field, message);
         }
         Problem::Invalid(self.errors)
     }

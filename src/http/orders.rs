@@ -1,5 +1,6 @@
 //! `/orders`: placing, finding and listing.
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
@@ -154,8 +155,10 @@ fn created(order: Order, replayed: bool) -> Response {
 )]
 pub(super) async fn find(
     State(api): State<Api>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
 ) -> Result<axum::Json<OrderBody>, Problem> {
+    // What is no text is no id either.
+    let Path(id) = id.map_err(|_| Problem::UnknownOrder)?;
     let id = Uuid::try_parse(&id).map_err(|_| Problem::UnknownOrder)?;
     let order = api
         .sale

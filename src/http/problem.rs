@@ -4,7 +4,8 @@ use std::any::Any;
 use std::error::Error;
 
 use axum::extract::Path;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::extract::rejection::PathRejection;
+use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -300,6 +301,10 @@ impl IntoResponse for Problem {
         if kind.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        if kind.status == StatusCode::PAYLOAD_TOO_LARGE {
+            // What was not read of the body cannot be told from the next request.
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         (kind.status, headers, Value::Object(document).to_string()).into_response()
     }
 }
@@ -339,8 +344,11 @@ pub(super) fn panicked(_cause: Box<dyn Any + Send>) -> Response {
     params(("slug" = String, Path, description = "The last part of a problem's `type`")),
     responses((status = 200, description = "The kind of problem"), (status = 404, description = "No such kind")),
 )]
-pub(super) async fn explain(Path(slug): Path<String>) -> Response {
-    match KINDS.iter().find(|kind| kind.slug == slug) {
+pub(super) async fn explain(slug: Result<Path<String>, PathRejection>) -> Response {
+    let known = slug
+        .ok()
+        .and_then(|Path(slug)| KINDS.into_iter().find(|kind| kind.slug == slug));
+    match known {
         Some(kind) => axum::Json(Value::Object(kind.document())).into_response(),
         None => Problem::NotFound.into_response(),
     }

@@ -1,5 +1,6 @@
 //! `/products`: creating, finding and listing.
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
@@ -14,7 +15,8 @@ use super::body::{Body, Examination, Fields};
 use super::parameters::Parameters;
 use super::problem::Problem;
 use crate::domain::{
-    NewProduct, Product, ProductName, Quantity, SaleWindow, SegmentCount, SegmentStock, Sku, Stock,
+    Moment, NewProduct, Product, ProductName, Quantity, SaleWindow, SegmentCount, SegmentStock,
+    Sku, Stock,
 };
 use crate::ledger::ProductTotals;
 use crate::sale::{ProductStock, Refusal};
@@ -42,11 +44,13 @@ pub(super) struct CreateProduct {
     #[serde(default)]
     max_per_order: Option<Quantity>,
     /// When the sale begins (RFC 3339); at once unless said otherwise.
+    #[schema(value_type = Option<DateTime<Utc>>)]
     #[serde(default)]
-    starts_at: Option<DateTime<Utc>>,
+    starts_at: Option<Moment>,
     /// When the sale ends (RFC 3339); never unless said otherwise.
+    #[schema(value_type = Option<DateTime<Utc>>)]
     #[serde(default)]
-    ends_at: Option<DateTime<Utc>>,
+    ends_at: Option<Moment>,
 }
 
 impl Fields for CreateProduct {
@@ -56,8 +60,8 @@ impl Fields for CreateProduct {
         fields.required::<Stock>("stock");
         fields.optional::<SegmentCount>("segments");
         fields.optional::<Quantity>("max_per_order");
-        fields.optional::<DateTime<Utc>>("starts_at");
-        fields.optional::<DateTime<Utc>>("ends_at");
+        fields.optional::<Moment>("starts_at");
+        fields.optional::<Moment>("ends_at");
     }
 }
 
@@ -65,7 +69,11 @@ impl TryFrom<CreateProduct> for NewProduct {
     type Error = Problem;
 
     fn try_from(body: CreateProduct) -> Result<Self, Problem> {
-        if let (Some(starts_at), Some(ends_at)) = (body.starts_at, body.ends_at)
+        let window = SaleWindow {
+            starts_at: body.starts_at.map(|moment| moment.0),
+            ends_at: body.ends_at.map(|moment| moment.0),
+        };
+        if let (Some(starts_at), Some(ends_at)) = (window.starts_at, window.ends_at)
             && starts_at >= ends_at
         {
             return Err(Problem::invalid("ends_at", "must be later than starts_at"));
@@ -78,10 +86,7 @@ impl TryFrom<CreateProduct> for NewProduct {
             stock: body.stock,
             segments: body.segments.unwrap_or_default(),
             max_per_order: body.max_per_order,
-            window: SaleWindow {
-                starts_at: body.starts_at,
-                ends_at: body.ends_at,
-            },
+            window,
         })
     }
 }
@@ -208,10 +213,11 @@ pub(super) async fn create(
 )]
 pub(super) async fn find(
     State(api): State<Api>,
-    Path(sku): Path<String>,
+    sku: Result<Path<String>, PathRejection>,
 ) -> Result<axum::Json<ProductBody>, Problem> {
     let unknown = Problem::Order(Refusal::UnknownProduct);
-    let Ok(sku) = Sku::new(&sku) else {
+    // What is no text is no SKU either.
+    let Some(sku) = sku.ok().and_then(|Path(sku)| Sku::new(&sku).ok()) else {
         return Err(unknown);
     };
     let stock = api.sale.product(&sku).await?.ok_or(unknown)?;

@@ -1,6 +1,7 @@
 //! The whole API on one screen.
 
 use axum::extract::DefaultBodyLimit;
+use axum::response::{IntoResponse, Response};
 use axum::{Router, middleware};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
@@ -9,12 +10,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use utoipa_swagger_ui::SwaggerUi;
 
+use super::body::MAX_BODY_BYTES;
 use super::measure::measure;
 use super::problem::{self, Problem};
 use super::{Api, health, orders, products};
-
-/// The largest request body, in bytes.
-const MAX_BODY_BYTES: usize = 16 * 1024;
 
 /// All routes, with what applies to every one of them.
 pub fn router(api: Api) -> Router {
@@ -28,14 +27,25 @@ pub fn router(api: Api) -> Router {
         .routes(routes!(health::ready))
         .routes(routes!(health::metrics))
         .split_for_parts();
+    let docs = Router::from(SwaggerUi::new("/docs").url("/openapi.json", document))
+        .layer(middleware::map_response(explain_missing_page));
     routes
-        .merge(SwaggerUi::new("/docs").url("/openapi.json", document))
+        .merge(docs)
         .fallback(async || Problem::NotFound)
         .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(CatchPanicLayer::custom(problem::panicked))
         .layer(middleware::from_fn(measure))
         .with_state(api)
+}
+
+/// The docs page has files of its own, and an empty answer for those that it does not have.
+async fn explain_missing_page(page: Response) -> Response {
+    if page.status().is_client_error() {
+        Problem::NotFound.into_response()
+    } else {
+        page
+    }
 }
 
 fn document() -> utoipa::openapi::OpenApi {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 use super::process::{NoLine, Program, Supervised};
 use super::scratch::Scratch;
@@ -126,8 +127,30 @@ impl Instance {
         format!("{}{path}", self.origin)
     }
 
+    /// A connection, for those who speak HTTP by hand.
+    pub(crate) async fn connect(&self) -> TcpStream {
+        let address = self.origin.strip_prefix("http://");
+        TcpStream::connect(address.expect("an HTTP address"))
+            .await
+            .expect("it listens")
+    }
+
     pub(crate) fn client(&self) -> &reqwest::Client {
         &self.client
+    }
+
+    /// Sends what a test has put together by itself, with the instance's client and URLs.
+    pub(crate) async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
+        let answer = self.try_send(request).await;
+        answer.unwrap_or_else(|failure| panic!("{failure:?}\n{}", self.logs()))
+    }
+
+    /// Like [`Instance::send`], for a request that may fail on the way.
+    pub(crate) async fn try_send(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> reqwest::Result<Answer> {
+        answer_to(request).await
     }
 
     /// An order may fail on the way, when a test breaks things: the caller decides.
@@ -144,13 +167,11 @@ impl Instance {
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
-        let answer = answer_to(self.client.get(self.url(path))).await;
-        answer.unwrap_or_else(|failure| panic!("GET {path}: {failure:?}\n{}", self.logs()))
+        self.send(self.client.get(self.url(path))).await
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
-        let answer = answer_to(self.client.post(self.url(path)).json(body)).await;
-        answer.unwrap_or_else(|failure| panic!("POST {path}: {failure:?}\n{}", self.logs()))
+        self.send(self.client.post(self.url(path)).json(body)).await
     }
 
     pub(crate) async fn create_product(&self, sku: &str, stock: u64, segments: u32) -> Answer {
@@ -183,6 +204,16 @@ impl Instance {
 
     pub(crate) async fn wait_exit(&self, within: Duration) -> ExitStatus {
         self.process.wait_exit(within).await
+    }
+
+    /// What the process has printed on standard output so far.
+    pub(crate) fn stdout(&self) -> String {
+        self.process.stdout()
+    }
+
+    /// What the process has printed on standard error so far.
+    pub(crate) fn stderr(&self) -> String {
+        self.process.stderr()
     }
 
     /// What the process has printed so far.

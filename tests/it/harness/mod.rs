@@ -17,5 +17,6 @@ pub(crate) mod process;
 pub(crate) mod proxy;
 pub(crate) mod redis;
 pub(crate) mod scratch;
+pub(crate) mod shop;
 pub(crate) mod shoppers;
 pub(crate) mod wait;

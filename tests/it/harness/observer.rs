@@ -1,12 +1,16 @@
 //! Someone who looks at the stores while nobody sells: the audit, and the ledger's own numbers.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use segstock::domain::{OrderStatus, Sku};
+use segstock::guard::Guard;
+use segstock::guard::memory::MemoryGuard;
 use segstock::guard::redis::{self, RedisGuard};
 use segstock::ledger::postgres::{self, PostgresLedger};
+use segstock::ledger::sqlite::{self, SqliteLedger};
 use segstock::ledger::{Ledger, OrderFilter};
 use segstock::sale::{Sale, SaleSettings};
 use uuid::Uuid;
@@ -16,7 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A view of the stores that belongs to no instance.
 pub(crate) struct Observer {
-    ledger: Arc<PostgresLedger>,
+    ledger: Arc<dyn Ledger>,
     sale: Sale,
 }
 
@@ -35,6 +39,20 @@ impl Observer {
         });
         let ledger = Arc::new(ledger.await.expect("Postgres answers"));
         let guard = Arc::new(guard.await.expect("Redis answers"));
+        Observer::new(ledger, guard)
+    }
+
+    /// Of an embedded instance, which may be running: its leases are in its own memory and out of sight.
+    pub(crate) async fn of_embedded(data_folder: &Path) -> Observer {
+        let ledger = SqliteLedger::open(sqlite::Options {
+            folder: data_folder.to_owned(),
+            timeout: TIMEOUT,
+        });
+        let ledger = Arc::new(ledger.await.expect("the file can be read"));
+        Observer::new(ledger, Arc::new(MemoryGuard::new(TIMEOUT)))
+    }
+
+    fn new(ledger: Arc<dyn Ledger>, guard: Arc<dyn Guard>) -> Observer {
         let settings = SaleSettings {
             max_batch: 1,
             max_rounds_in_flight: 1,
@@ -42,7 +60,7 @@ impl Observer {
             request_deadline: TIMEOUT,
             fail_point: None,
         };
-        let sale = Sale::new(ledger.clone(), guard, settings);
+        let sale = Sale::new(Arc::clone(&ledger), guard, settings);
         Observer { ledger, sale }
     }
 
