@@ -50,9 +50,7 @@ pub enum RunError {
     #[error("the listener failed")]
     Listener(#[from] std::io::Error),
     /// Orders or leases were still on their way when the stop's deadline came.
-    #[error(
-        "the stop_deadline_ms passed before all orders were answered and all leases given back"
-    )]
+    #[error("the stop_deadline_ms passed before all orders were answered and all leases given back")]
     StopDeadline,
 }
 
@@ -63,21 +61,11 @@ impl App {
         let (listener, address) = bind(settings.listen)?;
         let metrics = metrics::install().map_err(|error| BadSetting::new("listen", error))?;
         let stores = open_stores(settings).await?;
-        let sale = Arc::new(Sale::new(
-            stores.ledger,
-            stores.guard,
-            sale_settings(settings)?,
-        ));
+        let sale = Arc::new(Sale::new(stores.ledger, stores.guard, sale_settings(settings)?));
         if stores.embedded {
-            create_demo(&sale)
-                .await
-                .map_err(|error| BadSetting::new("data_dir", chain(&error)))?;
+            create_demo(&sale).await.map_err(|error| BadSetting::new("data_dir", chain(&error)))?;
         }
-        let api = Api::new(
-            Arc::clone(&sale),
-            metrics.clone(),
-            settings.admin_token.as_deref(),
-        );
+        let api = Api::new(Arc::clone(&sale), metrics.clone(), settings.admin_token.as_deref());
         Ok(Self {
             listener,
             address,
@@ -92,9 +80,7 @@ impl App {
 
     /// What to tell whoever started the service.
     pub fn greeting(&self) -> String {
-        let Self {
-            address, stores, ..
-        } = self;
+        let Self { address, stores, .. } = self;
         let sku = if self.embedded { DEMO_SKU } else { "YOUR-SKU" };
         let body = format!(r#"{{"sku":"{sku}","quantity":1,"customer_id":"ada"}}"#);
         format!(
@@ -104,20 +90,13 @@ impl App {
     }
 
     /// Serves until `stop` ends; then takes nothing new, finishes what is queued, gives leases back and closes.
-    pub async fn run(
-        self,
-        stop: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), RunError> {
+    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), RunError> {
         let handle = Handle::new();
         let upkeep = tokio::spawn(metrics::upkeep(self.metrics));
-        let mut server = axum_server::from_tcp(self.listener)?
-            .acceptor(NoDelayAcceptor::new())
-            .handle(handle.clone());
-        server
-            .http_builder()
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADER_TIMEOUT);
+        let server = axum_server::from_tcp(self.listener)?.acceptor(NoDelayAcceptor::new()).handle(handle.clone());
+        // HTTP/1.1 only: telling versions apart would wait without limit for a client that never sends a byte.
+        let mut server = server.http1_only();
+        server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
         let serving = server.serve(self.router.into_make_service());
 
         let deadline = self.stop_deadline;
@@ -130,9 +109,7 @@ impl App {
         let stopping = tokio::spawn(stopping);
         serving.await?;
         // The server ends by itself only when it was told to.
-        let stop_by = stopping
-            .await
-            .unwrap_or_else(|_| tokio::time::Instant::now());
+        let stop_by = stopping.await.unwrap_or_else(|_| tokio::time::Instant::now());
         let close_by = stop_by.max(tokio::time::Instant::now() + CLOSE_AT_LEAST);
         let closed = tokio::time::timeout_at(close_by, self.sale.close()).await;
         upkeep.abort();
@@ -141,12 +118,7 @@ impl App {
 }
 
 fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), BadSetting> {
-    let unusable = |error| {
-        BadSetting::new(
-            "listen",
-            format!("{listen} cannot be used: {error}; choose another port"),
-        )
-    };
+    let unusable = |error| BadSetting::new("listen", format!("{listen} cannot be used: {error}; choose another port"));
     let listener = TcpListener::bind(listen).map_err(unusable)?;
     listener.set_nonblocking(true).map_err(unusable)?;
     let address = listener.local_addr().map_err(unusable)?;
@@ -188,27 +160,18 @@ async fn open_stores(settings: &Settings) -> Result<Stores, BadSetting> {
         });
         return Ok(Stores {
             guard: Arc::new(guard.await.map_err(|error| unusable("redis_url", &error))?),
-            ledger: Arc::new(
-                ledger
-                    .await
-                    .map_err(|error| unusable("database_url", &error))?,
-            ),
+            ledger: Arc::new(ledger.await.map_err(|error| unusable("database_url", &error))?),
             description: "Leases are in Redis, orders in PostgreSQL.".to_owned(),
             embedded: false,
         });
     }
     let folder = settings.data_dir.clone();
     let shown = folder.display().to_string();
-    let ledger = SqliteLedger::open(sqlite::Options {
-        folder,
-        timeout: ledger_timeout,
-    });
+    let ledger = SqliteLedger::open(sqlite::Options { folder, timeout: ledger_timeout });
     Ok(Stores {
         guard: Arc::new(MemoryGuard::new(lease_time_limit)),
         ledger: Arc::new(ledger.await.map_err(|error| unusable("data_dir", &error))?),
-        description: format!(
-            "Leases are in memory, orders in SQLite in {shown}/ (they survive a restart)."
-        ),
+        description: format!("Leases are in memory, orders in SQLite in {shown}/ (they survive a restart)."),
         embedded: true,
     })
 }

@@ -32,10 +32,7 @@ async fn serve(settings: &Settings) -> ExitCode {
         Ok(app) => app,
         Err(error) => return fail(&error),
     };
-    let (mut interrupt, mut terminate) = match (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-    ) {
+    let (mut interrupt, mut terminate) = match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
         (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
         (Err(error), _) | (_, Err(error)) => return fail(&error),
     };
@@ -53,11 +50,7 @@ async fn serve(settings: &Settings) -> ExitCode {
 }
 
 fn fail(error: &dyn std::error::Error) -> ExitCode {
-    say(
-        &mut std::io::stderr(),
-        &format!("segstock: {error}\n"),
-        ExitCode::FAILURE,
-    )
+    say(&mut std::io::stderr(), &format!("segstock: {error}\n"), ExitCode::FAILURE)
 }
 
 /// Writes a text; that nobody reads it is no reason to end differently.

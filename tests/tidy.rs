@@ -23,46 +23,13 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("guard", &["domain"]),
     ("ledger", &["domain"]),
     ("sale", &["domain", "guard", "ledger", "telemetry"]),
-    (
-        "http",
-        &[
-            "domain",
-            "sale",
-            "ledger::LedgerError",
-            "ledger::OrderFilter",
-            "ledger::ProductTotals",
-        ],
-    ),
+    ("http", &["domain", "sale", "ledger::LedgerError", "ledger::OrderFilter", "ledger::ProductTotals"]),
 ];
 
 /// Names from outside the crate, or from another ring, that a module knows nothing of.
 const UNKNOWN_TO: &[(&str, &[&str])] = &[
-    (
-        "domain",
-        &[
-            "tokio",
-            "sqlx",
-            "redis",
-            "deadpool",
-            "deadpool_redis",
-            "axum",
-            "metrics",
-            "tracing",
-            "async_trait",
-        ],
-    ),
-    (
-        "sale",
-        &[
-            "axum",
-            "http",
-            "hyper",
-            "StatusCode",
-            "sqlx",
-            "redis",
-            "deadpool_redis",
-        ],
-    ),
+    ("domain", &["tokio", "sqlx", "redis", "deadpool", "deadpool_redis", "axum", "metrics", "tracing", "async_trait"]),
+    ("sale", &["axum", "http", "hyper", "StatusCode", "sqlx", "redis", "deadpool_redis"]),
     ("http", &["sqlx", "redis", "deadpool", "deadpool_redis"]),
     ("guard", &["axum", "sqlx", "StatusCode"]),
     ("ledger", &["axum", "redis", "deadpool_redis", "StatusCode"]),
@@ -82,27 +49,18 @@ fn modules_name_only_those_below_them() {
     for source in sources("src") {
         let module = source.module();
         let Some((_, allowed)) = DIRECTIONS.iter().find(|(name, _)| *name == module) else {
-            assert!(
-                ["app", "main", "lib"].contains(&module),
-                "{}: the rules do not know this module",
-                source.path
-            );
+            assert!(["app", "main", "lib"].contains(&module), "{}: the rules do not know this module", source.path);
             continue;
         };
         seen.insert(module.to_owned());
         for path in paths_after(&source.code, "crate::") {
-            let named =
-                |allowed: &str| path == allowed || path.starts_with(&format!("{allowed}::"));
+            let named = |allowed: &str| path == allowed || path.starts_with(&format!("{allowed}::"));
             if !named(module) && !allowed.iter().any(|allowed| named(allowed)) {
                 broken.push(format!("{} names crate::{path}", source.path));
             }
         }
     }
-    assert_eq!(
-        seen.len(),
-        DIRECTIONS.len(),
-        "a rule for a module that is gone"
-    );
+    assert_eq!(seen.len(), DIRECTIONS.len(), "a rule for a module that is gone");
     assert_none("a module names one that it may not", &broken);
 }
 
@@ -136,10 +94,8 @@ fn nobody_climbs_to_the_root_of_the_crate() {
 fn modules_do_not_know_what_is_not_theirs() {
     let mut broken = Vec::new();
     for source in sources("src") {
-        let strangers = UNKNOWN_TO
-            .iter()
-            .filter(|(module, _)| *module == source.module())
-            .flat_map(|(_, names)| *names);
+        let strangers =
+            UNKNOWN_TO.iter().filter(|(module, _)| *module == source.module()).flat_map(|(_, names)| *names);
         for stranger in strangers {
             for (number, line) in source.lines() {
                 let own = source.path.starts_with("src/ledger/") && *stranger == "redis";
@@ -232,11 +188,9 @@ fn statements_and_scripts_have_a_header_and_are_used() {
     let included = included();
     let mut broken = Vec::new();
     let in_use = files("src", "lua").into_iter().chain(files("src", "sql"));
-    for (path, is_migration) in in_use.map(|path| (path, false)).chain(
-        files("migrations", "sql")
-            .into_iter()
-            .map(|path| (path, true)),
-    ) {
+    for (path, is_migration) in
+        in_use.map(|path| (path, false)).chain(files("migrations", "sql").into_iter().map(|path| (path, true)))
+    {
         let text = fs::read_to_string(&path).expect("the file can be read");
         if !text.starts_with("-- ") {
             broken.push(format!("{} has no header", relative(&path)));
@@ -274,30 +228,19 @@ fn files_and_functions_stay_short() {
             };
             let length = function_length(&lines[start..]);
             if length > MAX_FUNCTION_LINES {
-                broken.push(format!(
-                    "{}:{} {name} has {length} lines",
-                    source.path,
-                    start + 1
-                ));
+                broken.push(format!("{}:{} {name} has {length} lines", source.path, start + 1));
             }
         }
     }
-    let wish =
-        format!("files have {MAX_FILE_LINES} lines and functions {MAX_FUNCTION_LINES}, at most");
+    let wish = format!("files have {MAX_FILE_LINES} lines and functions {MAX_FUNCTION_LINES}, at most");
     assert_none(&wish, &broken);
 }
 
 #[test]
 fn nothing_is_left_for_later() {
     // Put together here, so that this file does not find itself.
-    let markers = [
-        ["TO", "DO"],
-        ["FIX", "ME"],
-        ["XX", "X"],
-        ["unimple", "mented!"],
-        ["to", "do!("],
-    ]
-    .map(|halves| halves.concat());
+    let markers = [["TO", "DO"], ["FIX", "ME"], ["XX", "X"], ["unimple", "mented!"], ["to", "do!("]]
+        .map(|halves| halves.concat());
     let mut broken = Vec::new();
     for source in sources("src").into_iter().chain(sources("tests")) {
         for (number, line) in (1..).zip(source.text.lines()) {

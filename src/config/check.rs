@@ -9,30 +9,14 @@ use crate::sale::FailPoint;
 /// Refuses the first setting that cannot be used.
 pub(super) fn check(settings: &Settings) -> Result<(), BadSetting> {
     within("max_batch", settings.max_batch, 1..=10_000)?;
-    within(
-        "max_rounds_in_flight",
-        settings.max_rounds_in_flight,
-        1..=1024,
-    )?;
+    within("max_rounds_in_flight", settings.max_rounds_in_flight, 1..=1024)?;
     within("queue_capacity", settings.queue_capacity, 1..=1_000_000)?;
-    within(
-        "request_deadline_ms",
-        settings.request_deadline_ms,
-        10..=60_000,
-    )?;
-    within(
-        "lease_time_limit_ms",
-        settings.lease_time_limit_ms,
-        100..=600_000,
-    )?;
+    within("request_deadline_ms", settings.request_deadline_ms, 10..=60_000)?;
+    within("lease_time_limit_ms", settings.lease_time_limit_ms, 100..=600_000)?;
     within("redis_timeout_ms", settings.redis_timeout_ms, 5..=60_000)?;
     within("ledger_timeout_ms", settings.ledger_timeout_ms, 10..=60_000)?;
     within("redis_connections", settings.redis_connections, 1..=10_000)?;
-    within(
-        "database_connections",
-        settings.database_connections,
-        1..=10_000,
-    )?;
+    within("database_connections", settings.database_connections, 1..=10_000)?;
     within("stop_deadline_ms", settings.stop_deadline_ms, 0..=600_000)?;
     longest_round(settings)?;
     stores(settings)?;
@@ -43,19 +27,12 @@ pub(super) fn check(settings: &Settings) -> Result<(), BadSetting> {
     }
 }
 
-fn within<T: PartialOrd + Display>(
-    setting: &str,
-    value: T,
-    range: RangeInclusive<T>,
-) -> Result<(), BadSetting> {
+fn within<T: PartialOrd + Display>(setting: &str, value: T, range: RangeInclusive<T>) -> Result<(), BadSetting> {
     if range.contains(&value) {
         return Ok(());
     }
     let (least, most) = range.into_inner();
-    Err(BadSetting::new(
-        setting,
-        format!("{value} is out of range; use {least} to {most}"),
-    ))
+    Err(BadSetting::new(setting, format!("{value} is out of range; use {least} to {most}")))
 }
 
 /// A lease must outlive the longest round: acquire, reload in both stores, settle, release.
@@ -78,10 +55,7 @@ fn stores(settings: &Settings) -> Result<(), BadSetting> {
         (None, Some(_)) => ("redis_url", "database_url"),
         _ => return Ok(()),
     };
-    let problem = format!(
-        "is missing; set it too, or leave out {} for the embedded default",
-        lonely.1
-    );
+    let problem = format!("is missing; set it too, or leave out {} for the embedded default", lonely.1);
     Err(BadSetting::new(lonely.0, problem))
 }
 
@@ -90,14 +64,11 @@ fn admin(settings: &Settings) -> Result<(), BadSetting> {
     let listen = settings.listen;
     match &settings.admin_token {
         None if !listen.ip().is_loopback() => {
-            let problem = format!(
-                "is missing; listening on {listen} lets others reach the admin calls: set a token"
-            );
+            let problem = format!("is missing; listening on {listen} lets others reach the admin calls: set a token");
             Err(BadSetting::new("admin_token", problem))
         }
         Some(token) if token.len() < 16 || !token.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            let problem =
-                "use 16 or more visible ASCII characters, for instance from openssl rand -hex 16";
+            let problem = "use 16 or more visible ASCII characters, for instance from openssl rand -hex 16";
             Err(BadSetting::new("admin_token", problem))
         }
         _ => Ok(()),

@@ -37,9 +37,7 @@ impl BadSetting {
     pub fn new(setting: &str, problem: impl std::fmt::Display) -> Self {
         let flag = setting.replace('_', "-");
         let variable = setting.to_uppercase();
-        Self(format!(
-            "setting {setting} (--{flag}, SEGSTOCK_{variable}): {problem}"
-        ))
+        Self(format!("setting {setting} (--{flag}, SEGSTOCK_{variable}): {problem}"))
     }
 }
 
@@ -70,9 +68,7 @@ pub fn read(
             let text = error.render().to_string();
             let first = text.lines().next().unwrap_or_default();
             let first = first.strip_prefix("error: ").unwrap_or(first);
-            return Err(BadSetting(format!(
-                "{first}; segstock --help lists the settings"
-            )));
+            return Err(BadSetting(format!("{first}; segstock --help lists the settings")));
         }
     };
     for (name, _) in environment {
@@ -93,19 +89,12 @@ fn known_variable(name: &str) -> Result<(), BadSetting> {
         return Ok(());
     };
     // Kubernetes puts SEGSTOCK_SERVICE_HOST, SEGSTOCK_PORT and the like in the way of a service named segstock.
-    let injected = ["SERVICE_", "PORT"]
-        .iter()
-        .any(|prefix| rest.starts_with(prefix));
-    let known = rest == "CONFIG"
-        || settings::NAMES
-            .iter()
-            .any(|setting| setting.to_uppercase() == rest);
+    let injected = ["SERVICE_", "PORT"].iter().any(|prefix| rest.starts_with(prefix));
+    let known = rest == "CONFIG" || settings::NAMES.iter().any(|setting| setting.to_uppercase() == rest);
     if injected || known {
         return Ok(());
     }
-    Err(BadSetting(format!(
-        "{name} in the environment is no setting; segstock --help lists them"
-    )))
+    Err(BadSetting(format!("{name} in the environment is no setting; segstock --help lists them")))
 }
 
 fn read_file(path: &Path) -> Result<Layer, BadSetting> {
@@ -115,13 +104,7 @@ fn read_file(path: &Path) -> Result<Layer, BadSetting> {
     toml::from_str(&text).map_err(|error| {
         let before = error.span().map_or("", |span| &text[..span.start]);
         let line = before.matches('\n').count() + 1;
-        BadSetting::new(
-            "config",
-            format!(
-                "{shown}, line {line}: {}",
-                error.message().replace('\n', " ")
-            ),
-        )
+        BadSetting::new("config", format!("{shown}, line {line}: {}", error.message().replace('\n', " ")))
     })
 }
 
@@ -130,12 +113,8 @@ mod tests {
     use super::*;
 
     fn read_with(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Settings, String> {
-        let arguments = std::iter::once("segstock")
-            .chain(arguments.iter().copied())
-            .map(Into::into);
-        let environment = environment
-            .iter()
-            .map(|(name, value)| (name.into(), value.into()));
+        let arguments = std::iter::once("segstock").chain(arguments.iter().copied()).map(Into::into);
+        let environment = environment.iter().map(|(name, value)| (name.into(), value.into()));
         match read(arguments, environment) {
             Ok(Command::Serve(settings)) => Ok(*settings),
             Ok(Command::Print(text)) => panic!("printed {text}"),
@@ -155,11 +134,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("segstock.toml");
         std::fs::write(&file, "max_batch = 7\nqueue_capacity = 99\n").unwrap();
-        let settings = read_with(
-            &["--config", file.to_str().unwrap(), "--max-batch", "8"],
-            &[],
-        )
-        .unwrap();
+        let settings = read_with(&["--config", file.to_str().unwrap(), "--max-batch", "8"], &[]).unwrap();
         assert_eq!((settings.max_batch, settings.queue_capacity), (8, 99));
     }
 
@@ -172,22 +147,14 @@ mod tests {
         type Case<'a> = (&'a [&'a str], &'a [(&'a str, &'a str)], &'a str);
         let cases: &[Case<'_>] = &[
             (&["--config", file], &[], "max_bach"),
-            (
-                &["--config", "/nowhere/segstock.toml"],
-                &[],
-                "/nowhere/segstock.toml",
-            ),
+            (&["--config", "/nowhere/segstock.toml"], &[], "/nowhere/segstock.toml"),
             (&["--max-bach", "7"], &[], "--max-bach"),
             (&["--max-batch", "many"], &[], "--max-batch"),
             (&["--max-batch", "0"], &[], "max_batch"),
             (&["--queue-capacity", "0"], &[], "queue_capacity"),
             (&["--request-deadline-ms", "5"], &[], "request_deadline_ms"),
             (&[], &[("SEGSTOCK_MAX_BACH", "7")], "SEGSTOCK_MAX_BACH"),
-            (
-                &["--lease-time-limit-ms", "1000"],
-                &[],
-                "lease_time_limit_ms",
-            ),
+            (&["--lease-time-limit-ms", "1000"], &[], "lease_time_limit_ms"),
             (&["--redis-url", "redis://127.0.0.1"], &[], "database_url"),
             (&["--listen", "0.0.0.0:8080"], &[], "admin_token"),
             (&["--admin-token", "short"], &[], "admin_token"),
@@ -195,34 +162,19 @@ mod tests {
         ];
         for (arguments, environment, named) in cases {
             let refusal = read_with(arguments, environment).unwrap_err();
-            assert!(
-                refusal.contains(named) && !refusal.contains('\n'),
-                "{arguments:?}: {refusal}"
-            );
+            assert!(refusal.contains(named) && !refusal.contains('\n'), "{arguments:?}: {refusal}");
         }
     }
 
     #[test]
     fn a_lease_shorter_than_the_longest_round_names_both_settings() {
         let refusal = read_with(&["--lease-time-limit-ms", "2000"], &[]).unwrap_err();
-        assert!(
-            refusal.contains("lease_time_limit_ms") && refusal.contains("ledger_timeout_ms"),
-            "{refusal}"
-        );
+        assert!(refusal.contains("lease_time_limit_ms") && refusal.contains("ledger_timeout_ms"), "{refusal}");
     }
 
     #[test]
     fn foreign_variables_are_left_alone() {
-        assert!(
-            read_with(
-                &[],
-                &[
-                    ("SEGSTOCK_SERVICE_HOST", "10.0.0.1"),
-                    ("SEGSTOCK_PORT", "tcp://…")
-                ]
-            )
-            .is_ok()
-        );
+        assert!(read_with(&[], &[("SEGSTOCK_SERVICE_HOST", "10.0.0.1"), ("SEGSTOCK_PORT", "tcp://…")]).is_ok());
         assert!(read_with(&[], &[("HOME", "/")]).is_ok());
     }
 }

@@ -27,9 +27,7 @@ impl TryFrom<String> for CustomerId {
         // Bytes bound characters from above, so the usual id is not counted character by character.
         let short = text.len() <= Self::MAX_CHARS || text.chars().count() <= Self::MAX_CHARS;
         if text.is_empty() || !short || text.chars().any(char::is_control) {
-            return Err(Invalid::new(
-                "must be 1 to 128 characters without control characters",
-            ));
+            return Err(Invalid::new("must be 1 to 128 characters without control characters"));
         }
         Ok(Self(text))
     }

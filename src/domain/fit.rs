@@ -15,10 +15,7 @@ pub struct Fit {
 impl Fit {
     /// A lease with `stock` units that may serve up to `max_batch` orders.
     pub fn new(stock: u64, max_batch: usize) -> Self {
-        Self {
-            units_left: stock,
-            orders_left: max_batch,
-        }
+        Self { units_left: stock, orders_left: max_batch }
     }
 
     /// Takes the order if it fits; says whether it did.
@@ -46,9 +43,7 @@ mod tests {
     #[test]
     fn a_large_order_does_not_hold_up_smaller_ones() {
         let mut fit = Fit::new(3, 10);
-        let taken: Vec<bool> = [2, 2, 1, 1]
-            .map(|units| fit.take(Quantity::new(units).unwrap()))
-            .to_vec();
+        let taken: Vec<bool> = [2, 2, 1, 1].map(|units| fit.take(Quantity::new(units).unwrap())).to_vec();
         assert_eq!(taken, [true, false, true, false]);
         assert!(fit.is_full());
     }

@@ -25,9 +25,7 @@ impl IdempotencyKey {
         if !visible || !(1..=Self::MAX_LENGTH).contains(&key.len()) {
             return Err(Self::invalid());
         }
-        String::from_utf8(key)
-            .map(Self)
-            .map_err(|_| Self::invalid())
+        String::from_utf8(key).map(Self).map_err(|_| Self::invalid())
     }
 
     fn invalid() -> Invalid {
@@ -69,10 +67,7 @@ impl OrderKey {
     pub fn of_request(customer: &CustomerId, key: &IdempotencyKey) -> Self {
         let customer_digest = Sha256::digest(customer.as_str());
         // A fixed-length digest stands first, so that no two pairs read as the same bytes.
-        let key_digest = Sha256::new()
-            .chain_update(customer_digest)
-            .chain_update(&key.0)
-            .finalize();
+        let key_digest = Sha256::new().chain_update(customer_digest).chain_update(&key.0).finalize();
         Self::join(&customer_digest, &key_digest[..10])
     }
 
@@ -84,10 +79,7 @@ impl OrderKey {
     /// The lowest and the highest name that an order of this customer can have.
     pub fn range_of(customer: &str) -> (Self, Self) {
         let customer_digest = Sha256::digest(customer);
-        (
-            Self::join(&customer_digest, &[0; 10]),
-            Self::join(&customer_digest, &[0xff; 10]),
-        )
+        (Self::join(&customer_digest, &[0; 10]), Self::join(&customer_digest, &[0xff; 10]))
     }
 
     fn join(customer_digest: &[u8], tail: &[u8]) -> Self {
@@ -120,9 +112,7 @@ mod tests {
     use super::*;
 
     fn parse(header: &str) -> Option<String> {
-        IdempotencyKey::parse(header.as_bytes())
-            .ok()
-            .map(|key| key.0)
+        IdempotencyKey::parse(header.as_bytes()).ok().map(|key| key.0)
     }
 
     #[test]
@@ -135,17 +125,7 @@ mod tests {
     #[test]
     fn everything_else_is_refused() {
         let long = "k".repeat(256);
-        for bad in [
-            "",
-            "\"\"",
-            "a b",
-            "\"a b\"",
-            "a\tb",
-            "schlüssel",
-            r#""a\b""#,
-            r#""a"b""#,
-            &long,
-        ] {
+        for bad in ["", "\"\"", "a b", "\"a b\"", "a\tb", "schlüssel", r#""a\b""#, r#""a"b""#, &long] {
             assert_eq!(parse(bad), None, "{bad:?} must be refused");
         }
         assert!(parse(&"k".repeat(255)).is_some());
@@ -158,10 +138,7 @@ mod tests {
     #[test]
     fn customer_and_key_are_told_apart() {
         let key = |name: &str, key: &str| {
-            OrderKey::of_request(
-                &customer(name),
-                &IdempotencyKey::parse(key.as_bytes()).unwrap(),
-            )
+            OrderKey::of_request(&customer(name), &IdempotencyKey::parse(key.as_bytes()).unwrap())
         };
         assert_eq!(key("ada", "1"), key("ada", "\"1\""));
         assert_ne!(key("ada", "1"), key("ada", "2"));

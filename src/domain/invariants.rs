@@ -87,26 +87,14 @@ pub struct Evidence {
 /// Checks INV-1 to INV-6; returns every promise that is broken.
 pub fn check(evidence: &Evidence) -> Vec<Violation> {
     let live: HashMap<u16, u64> = evidence.live_units.iter().copied().collect();
-    let known: HashMap<u16, &SegmentStock> = evidence
-        .segments
-        .iter()
-        .map(|segment| (segment.index, segment))
-        .collect();
+    let known: HashMap<u16, &SegmentStock> = evidence.segments.iter().map(|segment| (segment.index, segment)).collect();
     let mut violations = Vec::new();
     let mut broken = |invariant, found: String| violations.push(Violation { invariant, found });
 
     for segment in &evidence.segments {
-        let SegmentStock {
-            index,
-            allotted,
-            taken,
-            ..
-        } = *segment;
+        let SegmentStock { index, allotted, taken, .. } = *segment;
         if taken > allotted {
-            broken(
-                Invariant::NeverOversell,
-                format!("segment {index}: {taken} taken of {allotted}"),
-            );
+            broken(Invariant::NeverOversell, format!("segment {index}: {taken} taken of {allotted}"));
         }
         let in_orders = live.get(&index).copied().unwrap_or(0);
         if taken != in_orders {
@@ -115,47 +103,28 @@ pub fn check(evidence: &Evidence) -> Vec<Violation> {
         }
     }
     for index in live.keys().filter(|index| !known.contains_key(index)) {
-        broken(
-            Invariant::Conservation,
-            format!("segment {index}: orders without a segment"),
-        );
+        broken(Invariant::Conservation, format!("segment {index}: orders without a segment"));
     }
     for (index, guarded) in &evidence.guarded {
         let Some(segment) = known.get(index) else {
             continue;
         };
-        let GuardedStock {
-            stock,
-            fence,
-            settled,
-        } = *guarded;
+        let GuardedStock { stock, fence, settled } = *guarded;
         if stock < 0 || (settled && stock.unsigned_abs() != segment.available()) {
             let available = segment.available();
-            broken(
-                Invariant::GuardAgrees,
-                format!("segment {index}: {stock} in the guard, {available} in the ledger"),
-            );
+            broken(Invariant::GuardAgrees, format!("segment {index}: {stock} in the guard, {available} in the ledger"));
         }
         if settled && segment.fence > fence {
-            let found = format!(
-                "segment {index}: fence {} in the ledger, {} in the guard",
-                segment.fence.0, fence.0
-            );
+            let found = format!("segment {index}: fence {} in the ledger, {} in the guard", segment.fence.0, fence.0);
             broken(Invariant::StaleFenceChangesNothing, found);
         }
     }
     if evidence.repeated_keys > 0 {
-        let found = format!(
-            "{} keys stand for more than one order",
-            evidence.repeated_keys
-        );
+        let found = format!("{} keys stand for more than one order", evidence.repeated_keys);
         broken(Invariant::OneOrderPerKey, found);
     }
     for id in &evidence.answered_but_missing {
-        broken(
-            Invariant::AnsweredIsKept,
-            format!("order {id} was answered 201 and is not in the ledger"),
-        );
+        broken(Invariant::AnsweredIsKept, format!("order {id} was answered 201 and is not in the ledger"));
     }
     violations
 }
@@ -166,18 +135,8 @@ mod tests {
     use crate::domain::Epoch;
 
     fn sound() -> Evidence {
-        let segment = |index, taken| SegmentStock {
-            index,
-            allotted: 10,
-            taken,
-            fence: Fence(7),
-            epoch: Epoch(0),
-        };
-        let guarded = GuardedStock {
-            stock: 6,
-            fence: Fence(8),
-            settled: true,
-        };
+        let segment = |index, taken| SegmentStock { index, allotted: 10, taken, fence: Fence(7), epoch: Epoch(0) };
+        let guarded = GuardedStock { stock: 6, fence: Fence(8), settled: true };
         Evidence {
             segments: vec![segment(0, 4), segment(1, 0)],
             live_units: vec![(0, 4)],
@@ -189,10 +148,7 @@ mod tests {
     fn broken(change: impl FnOnce(&mut Evidence)) -> Vec<Invariant> {
         let mut evidence = sound();
         change(&mut evidence);
-        check(&evidence)
-            .iter()
-            .map(|violation| violation.invariant)
-            .collect()
+        check(&evidence).iter().map(|violation| violation.invariant).collect()
     }
 
     #[test]
@@ -213,34 +169,13 @@ mod tests {
             evidence.live_units.push((1, 11));
         };
         assert_eq!(broken(oversold), [NeverOversell]);
-        assert_eq!(
-            broken(|evidence| evidence.live_units[0].1 = 3),
-            [Conservation]
-        );
-        assert_eq!(
-            broken(|evidence| evidence.live_units.push((9, 1))),
-            [Conservation]
-        );
-        assert_eq!(
-            broken(|evidence| evidence.guarded[0].1.stock = 5),
-            [GuardAgrees]
-        );
-        assert_eq!(
-            broken(|evidence| evidence.guarded[0].1.stock = -6),
-            [GuardAgrees]
-        );
-        assert_eq!(
-            broken(|evidence| evidence.guarded[0].1.fence = Fence(6)),
-            [StaleFenceChangesNothing]
-        );
-        assert_eq!(
-            broken(|evidence| evidence.repeated_keys = 1),
-            [OneOrderPerKey]
-        );
-        assert_eq!(
-            broken(|evidence| evidence.answered_but_missing.push(Uuid::nil())),
-            [AnsweredIsKept]
-        );
+        assert_eq!(broken(|evidence| evidence.live_units[0].1 = 3), [Conservation]);
+        assert_eq!(broken(|evidence| evidence.live_units.push((9, 1))), [Conservation]);
+        assert_eq!(broken(|evidence| evidence.guarded[0].1.stock = 5), [GuardAgrees]);
+        assert_eq!(broken(|evidence| evidence.guarded[0].1.stock = -6), [GuardAgrees]);
+        assert_eq!(broken(|evidence| evidence.guarded[0].1.fence = Fence(6)), [StaleFenceChangesNothing]);
+        assert_eq!(broken(|evidence| evidence.repeated_keys = 1), [OneOrderPerKey]);
+        assert_eq!(broken(|evidence| evidence.answered_but_missing.push(Uuid::nil())), [AnsweredIsKept]);
     }
 
     #[test]

@@ -22,9 +22,7 @@ pub use fit::Fit;
 pub use idempotency::{IdempotencyKey, OrderKey};
 pub use order::{NewOrder, Order, OrderStatus};
 pub use probe::{Beliefs, Candidate};
-pub use product::{
-    Moment, NewProduct, Product, ProductId, ProductName, SaleWindow, SegmentCount, Stock,
-};
+pub use product::{Moment, NewProduct, Product, ProductId, ProductName, SaleWindow, SegmentCount, Stock};
 pub use quantity::Quantity;
 pub use segment::{Reloaded, Segment, SegmentStock, split_stock};
 pub use sku::Sku;

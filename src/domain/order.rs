@@ -35,12 +35,7 @@ pub enum OrderStatus {
 
 impl OrderStatus {
     /// Every status, in the order of its column value.
-    pub const ALL: [Self; 4] = [
-        Self::Reserved,
-        Self::Confirmed,
-        Self::Cancelled,
-        Self::Expired,
-    ];
+    pub const ALL: [Self; 4] = [Self::Reserved, Self::Confirmed, Self::Cancelled, Self::Expired];
 
     /// The status as the ledger's column holds it.
     pub fn column(self) -> i16 {
@@ -49,9 +44,7 @@ impl OrderStatus {
 
     /// Reads the ledger's column.
     pub fn from_column(value: i16) -> Option<Self> {
-        usize::try_from(value)
-            .ok()
-            .and_then(|index| Self::ALL.get(index).copied())
+        usize::try_from(value).ok().and_then(|index| Self::ALL.get(index).copied())
     }
 }
 

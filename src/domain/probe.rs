@@ -62,46 +62,27 @@ impl Belief {
 impl Beliefs {
     /// Nothing is known of any of `segments` segments.
     pub fn unknown(segments: u16) -> Self {
-        Self {
-            segments: vec![Belief::default(); usize::from(segments)],
-        }
+        Self { segments: vec![Belief::default(); usize::from(segments)] }
     }
 
     /// Chooses among the segments that may serve `quantity`; `choose(n)` must return a number below `n`, at random.
-    pub fn candidate(
-        &self,
-        quantity: Quantity,
-        now: Instant,
-        choose: impl FnOnce(usize) -> usize,
-    ) -> Candidate {
-        let free =
-            |belief: &&Belief| !belief.ours && belief.busy_until.is_none_or(|until| until <= now);
-        let may_serve = || {
-            self.segments
-                .iter()
-                .filter(|belief| belief.may_serve(quantity))
-        };
+    pub fn candidate(&self, quantity: Quantity, now: Instant, choose: impl FnOnce(usize) -> usize) -> Candidate {
+        let free = |belief: &&Belief| !belief.ours && belief.busy_until.is_none_or(|until| until <= now);
+        let may_serve = || self.segments.iter().filter(|belief| belief.may_serve(quantity));
 
         let free_count = may_serve().filter(free).count();
         if free_count > 0 {
             let chosen = choose(free_count);
             let indexed = self.segments.iter().zip(0u16..);
-            let mut matching =
-                indexed.filter(|(belief, _)| belief.may_serve(quantity) && free(belief));
+            let mut matching = indexed.filter(|(belief, _)| belief.may_serve(quantity) && free(belief));
             if let Some((belief, index)) = matching.nth(chosen) {
-                return Candidate::Probe {
-                    index,
-                    reload: belief.reload,
-                };
+                return Candidate::Probe { index, reload: belief.reload };
             }
         }
         if may_serve().any(|belief| belief.ours) {
             return Candidate::InOurRounds;
         }
-        may_serve()
-            .filter_map(|belief| belief.busy_until)
-            .min()
-            .map_or(Candidate::Nowhere, Candidate::BusyUntil)
+        may_serve().filter_map(|belief| belief.busy_until).min().map_or(Candidate::Nowhere, Candidate::BusyUntil)
     }
 
     /// A round goes for the segment.
@@ -111,10 +92,7 @@ impl Beliefs {
 
     /// The segment was seen with `stock` units, and is free again.
     pub fn saw(&mut self, index: u16, stock: u64) {
-        self.segments[usize::from(index)] = Belief {
-            stock: Some(stock),
-            ..Belief::default()
-        };
+        self.segments[usize::from(index)] = Belief { stock: Some(stock), ..Belief::default() };
     }
 
     /// Somebody else holds the segment; `jitter` (0.0 to 1.0) keeps contenders from coming back together.
@@ -129,10 +107,7 @@ impl Beliefs {
     /// The last round on the segment ended in the dark: it may have any stock.
     pub fn lost_sight(&mut self, index: u16) {
         let reload = self.segments[usize::from(index)].reload;
-        self.segments[usize::from(index)] = Belief {
-            reload,
-            ..Belief::default()
-        };
+        self.segments[usize::from(index)] = Belief { reload, ..Belief::default() };
     }
 
     /// Compares with the ledger (R9): a segment that holds more than was believed will be reloaded.
@@ -165,13 +140,7 @@ mod tests {
     }
 
     fn ledger(index: u16, allotted: u64) -> SegmentStock {
-        SegmentStock {
-            index,
-            allotted,
-            taken: 0,
-            fence: Fence(0),
-            epoch: Epoch(0),
-        }
+        SegmentStock { index, allotted, taken: 0, fence: Fence(0), epoch: Epoch(0) }
     }
 
     #[test]
@@ -181,16 +150,8 @@ mod tests {
         beliefs.saw(1, 5);
         beliefs.leasing(2);
         let now = Instant::now();
-        let chosen: Vec<Candidate> = (0..2)
-            .map(|nth| beliefs.candidate(units(3), now, |_| nth))
-            .collect();
-        assert_eq!(
-            chosen,
-            [1, 3].map(|index| Candidate::Probe {
-                index,
-                reload: false
-            })
-        );
+        let chosen: Vec<Candidate> = (0..2).map(|nth| beliefs.candidate(units(3), now, |_| nth)).collect();
+        assert_eq!(chosen, [1, 3].map(|index| Candidate::Probe { index, reload: false }));
         beliefs.candidate(units(3), now, |count| {
             assert_eq!(count, 2);
             0
@@ -209,15 +170,9 @@ mod tests {
             panic!("a busy segment with stock is not nowhere");
         };
         assert!(until > now);
-        assert!(matches!(
-            beliefs.candidate(units(1), until, |_| 0),
-            Candidate::Probe { index: 0, .. }
-        ));
+        assert!(matches!(beliefs.candidate(units(1), until, |_| 0), Candidate::Probe { index: 0, .. }));
         beliefs.leasing(0);
-        assert_eq!(
-            beliefs.candidate(units(1), until, |_| 0),
-            Candidate::InOurRounds
-        );
+        assert_eq!(beliefs.candidate(units(1), until, |_| 0), Candidate::InOurRounds);
     }
 
     #[test]
@@ -244,18 +199,11 @@ mod tests {
         beliefs.saw(1, 0);
         beliefs.leasing(1);
         beliefs.correct(&[ledger(0, 7), ledger(1, 7)]);
-        let reload = Candidate::Probe {
-            index: 0,
-            reload: true,
-        };
+        let reload = Candidate::Probe { index: 0, reload: true };
         assert_eq!(beliefs.candidate(units(1), now, |_| 0), reload);
         beliefs.leasing(0);
         beliefs.lost_sight(0);
-        assert_eq!(
-            beliefs.candidate(units(1), now, |_| 0),
-            reload,
-            "not reloaded yet"
-        );
+        assert_eq!(beliefs.candidate(units(1), now, |_| 0), reload, "not reloaded yet");
         beliefs.saw(0, 7);
         assert_eq!(beliefs.candidate(units(8), now, |_| 0), Candidate::Nowhere);
     }

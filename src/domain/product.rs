@@ -54,9 +54,7 @@ impl TryFrom<String> for ProductName {
         if fits && !text.chars().any(char::is_control) {
             Ok(Self(text))
         } else {
-            Err(Invalid::new(
-                "must be 1 to 200 characters without control characters",
-            ))
+            Err(Invalid::new("must be 1 to 200 characters without control characters"))
         }
     }
 }

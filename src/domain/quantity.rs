@@ -18,10 +18,7 @@ impl Quantity {
     pub fn new(units: u64) -> Result<Self, Invalid> {
         match u32::try_from(units) {
             Ok(units @ 1..=Self::MAX) => Ok(Self(units)),
-            _ => Err(Invalid::new(format!(
-                "must be a whole number from 1 to {}",
-                Self::MAX
-            ))),
+            _ => Err(Invalid::new(format!("must be a whole number from 1 to {}", Self::MAX))),
         }
     }
 
@@ -54,22 +51,8 @@ mod tests {
             let parsed: Quantity = serde_json::from_str(json).unwrap();
             assert_eq!(parsed.units(), units);
         }
-        for json in [
-            "0",
-            "-1",
-            "1.5",
-            "1.0",
-            "1e3",
-            "2147483648",
-            "1e99",
-            "\"1\"",
-            "null",
-            "true",
-        ] {
-            assert!(
-                serde_json::from_str::<Quantity>(json).is_err(),
-                "{json} must be refused"
-            );
+        for json in ["0", "-1", "1.5", "1.0", "1e3", "2147483648", "1e99", "\"1\"", "null", "true"] {
+            assert!(serde_json::from_str::<Quantity>(json).is_err(), "{json} must be refused");
         }
     }
 }

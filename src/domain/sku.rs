@@ -24,9 +24,7 @@ impl Sku {
         if (1..=Self::MAX_LENGTH).contains(&text.len()) && text.bytes().all(allowed) {
             Ok(Self(text.into()))
         } else {
-            Err(Invalid::new(
-                "must be 1 to 64 characters out of A-Z, a-z, 0-9, '.', '_' and '-'",
-            ))
+            Err(Invalid::new("must be 1 to 64 characters out of A-Z, a-z, 0-9, '.', '_' and '-'"))
         }
     }
 

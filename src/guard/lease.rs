@@ -62,16 +62,7 @@ impl Lease {
         asked_at: Instant,
         time_limit: Duration,
     ) -> Self {
-        Self {
-            fence,
-            epoch,
-            stock,
-            time_limit,
-            expires_at: asked_at + time_limit,
-            lost: false,
-            added: 0,
-            held,
-        }
+        Self { fence, epoch, stock, time_limit, expires_at: asked_at + time_limit, lost: false, added: 0, held }
     }
 
     /// The fencing token that every change of the segment must carry.
@@ -151,9 +142,7 @@ impl Lease {
     /// Gives the segment back.
     pub async fn release(self, ending: Ending) -> Result<(), LeaseError> {
         let ending = match ending {
-            Ending::Clean { taken } => Ending::Clean {
-                taken: taken - self.added,
-            },
+            Ending::Clean { taken } => Ending::Clean { taken: taken - self.added },
             Ending::Dirty => Ending::Dirty,
         };
         let mine = self.held.release(ending).await?;

@@ -52,18 +52,14 @@ impl State {
     }
 
     fn is_held_by(&self, token: &Token) -> bool {
-        self.holder(Instant::now())
-            .is_some_and(|lock| lock.token == *token)
+        self.holder(Instant::now()).is_some_and(|lock| lock.token == *token)
     }
 }
 
 impl MemoryGuard {
     /// A guard whose leases last for `time_limit` unless they are renewed.
     pub fn new(time_limit: Duration) -> Self {
-        Self {
-            time_limit,
-            segments: Mutex::default(),
-        }
+        Self { time_limit, segments: Mutex::default() }
     }
 
     /// Forgets everything, as a flushed Redis does.
@@ -89,12 +85,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[async_trait]
 impl Guard for MemoryGuard {
-    async fn acquire(
-        &self,
-        segment: &Segment,
-        token: &Token,
-        trust: Trust,
-    ) -> Result<Acquired, GuardError> {
+    async fn acquire(&self, segment: &Segment, token: &Token, trust: Trust) -> Result<Acquired, GuardError> {
         let shared = self.state(segment);
         let now = Instant::now();
         let mut state = lock(&shared);
@@ -112,50 +103,21 @@ impl Guard for MemoryGuard {
                 return Ok(Acquired::Empty);
             }
             state.fence = Some(state.fence.unwrap_or(Fence(0)).next());
-            state.dirty = if clean {
-                Dirty::KnownTo(token.clone())
-            } else {
-                Dirty::Yes
-            };
+            state.dirty = if clean { Dirty::KnownTo(token.clone()) } else { Dirty::Yes };
         }
-        state.lock = Some(Lock {
-            token: token.clone(),
-            expires_at: now + self.time_limit,
-        });
+        state.lock = Some(Lock { token: token.clone(), expires_at: now + self.time_limit });
         let trusted = state.dirty == Dirty::KnownTo(token.clone());
-        let stock = state
-            .stock
-            .filter(|_| trusted)
-            .and_then(|stock| u64::try_from(stock).ok());
-        let seen = (
-            state.fence.unwrap_or(Fence(0)),
-            state.epoch.unwrap_or(Epoch(0)),
-            stock,
-        );
-        let held = Box::new(HeldInMemory {
-            token: token.clone(),
-            state: Arc::clone(&shared),
-        });
-        Ok(Acquired::Leased(Lease::new(
-            held,
-            seen,
-            now,
-            self.time_limit,
-        )))
+        let stock = state.stock.filter(|_| trusted).and_then(|stock| u64::try_from(stock).ok());
+        let seen = (state.fence.unwrap_or(Fence(0)), state.epoch.unwrap_or(Epoch(0)), stock);
+        let held = Box::new(HeldInMemory { token: token.clone(), state: Arc::clone(&shared) });
+        Ok(Acquired::Leased(Lease::new(held, seen, now, self.time_limit)))
     }
 
     async fn inspect(&self, segment: &Segment) -> Result<Option<GuardedStock>, GuardError> {
         let shared = self.state(segment);
         let state = lock(&shared);
         let settled = state.dirty == Dirty::No && state.holder(Instant::now()).is_none();
-        Ok(state
-            .stock
-            .zip(state.fence)
-            .map(|(stock, fence)| GuardedStock {
-                stock,
-                fence,
-                settled,
-            }))
+        Ok(state.stock.zip(state.fence).map(|(stock, fence)| GuardedStock { stock, fence, settled }))
     }
 
     async fn ping(&self) -> Result<(), GuardError> {

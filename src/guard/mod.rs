@@ -25,12 +25,7 @@ pub trait Guard: Send + Sync {
     /// Tries once to lease the segment; does not wait for another holder.
     ///
     /// The same token gets the same lease again, so that a try whose answer was lost can be repeated (R11).
-    async fn acquire(
-        &self,
-        segment: &Segment,
-        token: &Token,
-        trust: Trust,
-    ) -> Result<Acquired, GuardError>;
+    async fn acquire(&self, segment: &Segment, token: &Token, trust: Trust) -> Result<Acquired, GuardError>;
 
     /// What the guard holds of the segment; `None` when it has never seen it, or has forgotten it.
     async fn inspect(&self, segment: &Segment) -> Result<Option<GuardedStock>, GuardError>;

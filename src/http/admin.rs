@@ -34,10 +34,7 @@ impl FromRequestParts<Api> for Admin {
         let Some(token) = &api.admin_token else {
             return Ok(Self);
         };
-        let header = parts
-            .headers
-            .get(AUTHORIZATION)
-            .map(|value| value.as_bytes());
+        let header = parts.headers.get(AUTHORIZATION).map(|value| value.as_bytes());
         let candidate = header
             .and_then(|value| value.split_at_checked(7))
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));

@@ -1,5 +1,7 @@
 //! Reading JSON bodies: fast when they are good, and precise about every field when they are not.
 
+use std::time::Duration;
+
 use axum::body::{Body as RequestBody, Bytes, HttpBody};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, Request};
@@ -16,6 +18,9 @@ pub(super) const MAX_BODY_BYTES: usize = 16 * 1024;
 /// answer, and the next one that it sends over the same connection.
 const MAX_DISCARDED_BYTES: u64 = 1024 * 1024;
 
+/// How long a client may take to send a body.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// A JSON body of type `T`.
 pub(super) struct Body<T>(pub(super) T);
 
@@ -29,33 +34,26 @@ impl<T: Fields, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let content_type = request
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok());
+        let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let announced_as_json = content_type.is_some_and(is_json);
-        if request.body().size_hint().lower() > MAX_BODY_BYTES as u64 {
-            discard(request.into_body()).await;
-            return Err(Problem::BodyTooLarge);
-        }
-        let bytes =
-            Bytes::from_request(request, state)
-                .await
-                .map_err(|rejection| match rejection {
-                    BytesRejection::FailedToBufferBody(failed)
-                        if failed.status().as_u16() == 413 =>
-                    {
-                        Problem::BodyTooLarge
-                    }
-                    other => Problem::Malformed(other.body_text()),
-                })?;
+        let bytes = tokio::time::timeout(BODY_TIMEOUT, read(request, state)).await;
+        let bytes = bytes.map_err(|_elapsed| Problem::RequestTimeout)??;
         if !announced_as_json {
             return Err(Problem::UnsupportedMediaType);
         }
-        serde_json::from_slice(&bytes)
-            .map(Self)
-            .map_err(|error| explain::<T>(&bytes, &error))
+        serde_json::from_slice(&bytes).map(Self).map_err(|error| explain::<T>(&bytes, &error))
     }
+}
+
+async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
+    if request.body().size_hint().lower() > MAX_BODY_BYTES as u64 {
+        discard(request.into_body()).await;
+        return Err(Problem::BodyTooLarge);
+    }
+    Bytes::from_request(request, state).await.map_err(|rejection| match rejection {
+        BytesRejection::FailedToBufferBody(failed) if failed.status().as_u16() == 413 => Problem::BodyTooLarge,
+        other => Problem::Malformed(other.body_text()),
+    })
 }
 
 async fn discard(body: RequestBody) {
@@ -67,24 +65,15 @@ async fn discard(body: RequestBody) {
 
 /// `application/json` or `application/<anything>+json`, with or without parameters.
 fn is_json(content_type: &str) -> bool {
-    let essence = content_type
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    essence == "application/json"
-        || (essence.starts_with("application/") && essence.ends_with("+json"))
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
 fn explain<T: Fields>(bytes: &[u8], error: &serde_json::Error) -> Problem {
     match serde_json::from_slice::<Value>(bytes) {
         Err(error) => Problem::Malformed(format!("{error}")),
         Ok(Value::Object(fields)) => {
-            let mut examination = Examination {
-                fields,
-                errors: Vec::new(),
-            };
+            let mut examination = Examination { fields, errors: Vec::new() };
             T::look_at(&mut examination);
             examination.verdict(error)
         }
@@ -121,10 +110,7 @@ impl Examination {
     }
 
     fn wrong(&mut self, field: &str, message: String) {
-        self.errors.push(FieldError {
-            field: field.to_owned(),
-            message,
-        });
+        self.errors.push(FieldError { field: field.to_owned(), message });
     }
 
     /// Fields that nobody looked at are unknown.

@@ -34,24 +34,13 @@ pub(super) async fn live() -> &'static str {
 )]
 pub(super) async fn ready(State(api): State<Api>) -> Response {
     let health = api.sale.health().await;
-    let status = if health.guard && health.ledger {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    };
-    let readiness = Readiness {
-        guard: health.guard,
-        ledger: health.ledger,
-    };
+    let status = if health.guard && health.ledger { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let readiness = Readiness { guard: health.guard, ledger: health.ledger };
     (status, axum::Json(readiness)).into_response()
 }
 
 /// The metrics in Prometheus text format.
 #[utoipa::path(get, path = "/metrics", tag = "operations", responses((status = 200, description = "The metrics")))]
 pub(super) async fn metrics(State(api): State<Api>) -> Response {
-    (
-        [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
-        api.metrics.render(),
-    )
-        .into_response()
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], api.metrics.render()).into_response()
 }

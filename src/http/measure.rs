@@ -64,11 +64,7 @@ pub(super) async fn measure(request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().cloned();
     let method = request.method().clone();
     let response = next.run(request).await;
-    let labels = Labels {
-        route,
-        method,
-        status: response.status().as_u16(),
-    };
+    let labels = Labels { route, method, status: response.status().as_u16() };
     let handles = HANDLES.pin();
     let handle = match handles.get(&labels) {
         Some(handle) => handle,

@@ -33,10 +33,6 @@ pub struct Api {
 impl Api {
     /// The API over a sale. Without a token admin calls are open: only for a listener that others cannot reach.
     pub fn new(sale: Arc<Sale>, metrics: PrometheusHandle, admin_token: Option<&str>) -> Self {
-        Self {
-            sale,
-            metrics,
-            admin_token: admin_token.map(AdminToken::new),
-        }
+        Self { sale, metrics, admin_token: admin_token.map(AdminToken::new) }
     }
 }

@@ -130,8 +130,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Proble
         return Err(Problem::invalid(IDEMPOTENCY_KEY, "must be sent once"));
     }
     let key = IdempotencyKey::parse(value.as_bytes());
-    key.map(Some)
-        .map_err(|invalid| Problem::invalid(IDEMPOTENCY_KEY, invalid.to_string()))
+    key.map(Some).map_err(|invalid| Problem::invalid(IDEMPOTENCY_KEY, invalid.to_string()))
 }
 
 fn created(order: Order, replayed: bool) -> Response {
@@ -160,11 +159,7 @@ pub(super) async fn find(
     // What is no text is no id either.
     let Path(id) = id.map_err(|_| Problem::UnknownOrder)?;
     let id = Uuid::try_parse(&id).map_err(|_| Problem::UnknownOrder)?;
-    let order = api
-        .sale
-        .find_order(id)
-        .await?
-        .ok_or(Problem::UnknownOrder)?;
+    let order = api.sale.find_order(id).await?.ok_or(Problem::UnknownOrder)?;
     Ok(axum::Json(order.into()))
 }
 
@@ -189,20 +184,13 @@ pub(super) struct OrderPage {
     ),
     responses((status = 200, body = OrderPage), (status = 422, description = "invalid")),
 )]
-pub(super) async fn list(
-    State(api): State<Api>,
-    mut parameters: Parameters,
-) -> Result<axum::Json<OrderPage>, Problem> {
+pub(super) async fn list(State(api): State<Api>, mut parameters: Parameters) -> Result<axum::Json<OrderPage>, Problem> {
     let limit = parameters.limit();
     let filter = OrderFilter {
         customer_id: parameters
-            .take("customer_id", |value| {
-                CustomerId::try_from(value).map_err(|invalid| invalid.to_string())
-            })
+            .take("customer_id", |value| CustomerId::try_from(value).map_err(|invalid| invalid.to_string()))
             .map(String::from),
-        sku: parameters.take("sku", |value| {
-            Sku::new(&value).map_err(|invalid| invalid.to_string())
-        }),
+        sku: parameters.take("sku", |value| Sku::new(&value).map_err(|invalid| invalid.to_string())),
         status: parameters.take("status", |value| {
             let known = serde_json::from_value(value.into());
             known.map_err(|_| "must be reserved, confirmed, cancelled or expired".to_owned())

@@ -23,22 +23,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Parameters {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let query = Query::<Vec<(String, String)>>::from_request_parts(parts, state).await;
-        let Query(given) =
-            query.map_err(|rejection| Problem::invalid("", rejection.body_text()))?;
-        Ok(Self {
-            given,
-            errors: Vec::new(),
-        })
+        let Query(given) = query.map_err(|rejection| Problem::invalid("", rejection.body_text()))?;
+        Ok(Self { given, errors: Vec::new() })
     }
 }
 
 impl Parameters {
     /// Takes a parameter; what cannot be read is told at the end.
-    pub(super) fn take<T>(
-        &mut self,
-        name: &str,
-        read: impl FnOnce(String) -> Result<T, String>,
-    ) -> Option<T> {
+    pub(super) fn take<T>(&mut self, name: &str, read: impl FnOnce(String) -> Result<T, String>) -> Option<T> {
         let position = self.given.iter().position(|(given, _)| given == name)?;
         let (_, value) = self.given.remove(position);
         match read(value) {
@@ -63,22 +55,12 @@ impl Parameters {
     /// Whatever was not taken is unknown, or stands there twice.
     pub(super) fn finish(mut self) -> Result<(), Problem> {
         for (name, _) in std::mem::take(&mut self.given) {
-            self.wrong(
-                &name,
-                "is not a parameter of this request, or stands twice".to_owned(),
-            );
+            self.wrong(&name, "is not a parameter of this request, or stands twice".to_owned());
         }
-        if self.errors.is_empty() {
-            Ok(())
-        } else {
-            Err(Problem::Invalid(self.errors))
-        }
+        if self.errors.is_empty() { Ok(()) } else { Err(Problem::Invalid(self.errors)) }
     }
 
     fn wrong(&mut self, name: &str, message: String) {
-        self.errors.push(FieldError {
-            field: name.to_owned(),
-            message,
-        });
+        self.errors.push(FieldError { field: name.to_owned(), message });
     }
 }

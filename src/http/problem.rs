@@ -35,6 +35,7 @@ pub(super) enum Problem {
     UnknownOrder,
     MethodNotAllowed,
     ProductExists,
+    RequestTimeout,
     BodyTooLarge,
     UnsupportedMediaType,
     Invalid(Vec<FieldError>),
@@ -52,26 +53,11 @@ struct Kind {
     detail: &'static str,
 }
 
-const fn kind(
-    status: StatusCode,
-    slug: &'static str,
-    title: &'static str,
-    detail: &'static str,
-) -> Kind {
-    Kind {
-        status,
-        slug,
-        title,
-        detail,
-    }
+const fn kind(status: StatusCode, slug: &'static str, title: &'static str, detail: &'static str) -> Kind {
+    Kind { status, slug, title, detail }
 }
 
-const MALFORMED: Kind = kind(
-    StatusCode::BAD_REQUEST,
-    "malformed",
-    "The body is not JSON",
-    "Send one JSON object.",
-);
+const MALFORMED: Kind = kind(StatusCode::BAD_REQUEST, "malformed", "The body is not JSON", "Send one JSON object.");
 const UNAUTHORIZED: Kind = kind(
     StatusCode::UNAUTHORIZED,
     "unauthorized",
@@ -102,12 +88,8 @@ const METHOD_NOT_ALLOWED: Kind = kind(
     "The address does not know this method",
     "See /docs for the methods that it knows.",
 );
-const PRODUCT_EXISTS: Kind = kind(
-    StatusCode::CONFLICT,
-    "product-exists",
-    "The SKU is taken",
-    "Nothing was changed. Choose another SKU.",
-);
+const PRODUCT_EXISTS: Kind =
+    kind(StatusCode::CONFLICT, "product-exists", "The SKU is taken", "Nothing was changed. Choose another SKU.");
 const SOLD_OUT: Kind = kind(
     StatusCode::CONFLICT,
     "sold-out",
@@ -126,18 +108,15 @@ const SALE_NOT_STARTED: Kind = kind(
     "The sale has not begun",
     "Repeat the request when the time in `starts_at` has come.",
 );
-const SALE_ENDED: Kind = kind(
-    StatusCode::GONE,
-    "sale-ended",
-    "The sale is over",
-    "The product is not sold any more.",
+const SALE_ENDED: Kind = kind(StatusCode::GONE, "sale-ended", "The sale is over", "The product is not sold any more.");
+const REQUEST_TIMEOUT: Kind = kind(
+    StatusCode::REQUEST_TIMEOUT,
+    "request-timeout",
+    "The body did not arrive in time",
+    "Nothing was changed. Send the request again.",
 );
-const BODY_TOO_LARGE: Kind = kind(
-    StatusCode::PAYLOAD_TOO_LARGE,
-    "body-too-large",
-    "The body is too large",
-    "Send at most 16 KiB.",
-);
+const BODY_TOO_LARGE: Kind =
+    kind(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "The body is too large", "Send at most 16 KiB.");
 const UNSUPPORTED_MEDIA_TYPE: Kind = kind(
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
     "unsupported-media-type",
@@ -187,7 +166,7 @@ const INTERNAL: Kind = kind(
     "Repeat the request with the same Idempotency-Key; report it if it happens again.",
 );
 
-const KINDS: [&Kind; 20] = [
+const KINDS: [&Kind; 21] = [
     &MALFORMED,
     &UNAUTHORIZED,
     &NOT_FOUND,
@@ -199,6 +178,7 @@ const KINDS: [&Kind; 20] = [
     &INSUFFICIENT_STOCK,
     &SALE_NOT_STARTED,
     &SALE_ENDED,
+    &REQUEST_TIMEOUT,
     &BODY_TOO_LARGE,
     &UNSUPPORTED_MEDIA_TYPE,
     &INVALID,
@@ -213,10 +193,7 @@ const KINDS: [&Kind; 20] = [
 impl Problem {
     /// One wrong field.
     pub(super) fn invalid(field: &str, message: impl Into<String>) -> Self {
-        Self::Invalid(vec![FieldError {
-            field: field.to_owned(),
-            message: message.into(),
-        }])
+        Self::Invalid(vec![FieldError { field: field.to_owned(), message: message.into() }])
     }
 
     fn kind(&self) -> &'static Kind {
@@ -227,6 +204,7 @@ impl Problem {
             Self::UnknownOrder => &UNKNOWN_ORDER,
             Self::MethodNotAllowed => &METHOD_NOT_ALLOWED,
             Self::ProductExists => &PRODUCT_EXISTS,
+            Self::RequestTimeout => &REQUEST_TIMEOUT,
             Self::BodyTooLarge => &BODY_TOO_LARGE,
             Self::UnsupportedMediaType => &UNSUPPORTED_MEDIA_TYPE,
             Self::Invalid(_) => &INVALID,
@@ -254,10 +232,7 @@ impl Problem {
             Self::Malformed(what) => json!({ "detail": format!("{what}. {}", MALFORMED.detail) }),
             Self::Invalid(errors) => json!({ "errors": errors }),
             Self::Order(Refusal::AboveMaxPerOrder { max }) => {
-                let message = format!(
-                    "must be at most {}, the product's max_per_order",
-                    max.units()
-                );
+                let message = format!("must be at most {}, the product's max_per_order", max.units());
                 json!({ "errors": [{ "field": "quantity", "message": message }] })
             }
             Self::Order(Refusal::InsufficientStock { remaining }) => {
@@ -291,17 +266,14 @@ impl IntoResponse for Problem {
         let mut document = kind.document();
         document.extend(self.members());
         let mut headers = HeaderMap::new();
-        headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static("application/problem+json"),
-        );
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if kind.status == StatusCode::SERVICE_UNAVAILABLE {
             headers.insert(RETRY_AFTER, RETRY_AFTER_SECONDS);
         }
         if kind.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if kind.status == StatusCode::PAYLOAD_TOO_LARGE {
+        if matches!(kind.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT) {
             // What was not read of the body cannot be told from the next request.
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
@@ -325,11 +297,7 @@ impl Problem {
     pub(super) fn of_change(error: LedgerError) -> Self {
         let unknown = matches!(error, LedgerError::OutcomeUnknown(_));
         let problem = Self::from(error);
-        if unknown {
-            Self::Order(Refusal::OutcomeUnknown)
-        } else {
-            problem
-        }
+        if unknown { Self::Order(Refusal::OutcomeUnknown) } else { problem }
     }
 }
 
@@ -345,9 +313,7 @@ pub(super) fn panicked(_cause: Box<dyn Any + Send>) -> Response {
     responses((status = 200, description = "The kind of problem"), (status = 404, description = "No such kind")),
 )]
 pub(super) async fn explain(slug: Result<Path<String>, PathRejection>) -> Response {
-    let known = slug
-        .ok()
-        .and_then(|Path(slug)| KINDS.into_iter().find(|kind| kind.slug == slug));
+    let known = slug.ok().and_then(|Path(slug)| KINDS.into_iter().find(|kind| kind.slug == slug));
     match known {
         Some(kind) => axum::Json(Value::Object(kind.document())).into_response(),
         None => Problem::NotFound.into_response(),

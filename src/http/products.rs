@@ -15,8 +15,7 @@ use super::body::{Body, Examination, Fields};
 use super::parameters::Parameters;
 use super::problem::Problem;
 use crate::domain::{
-    Moment, NewProduct, Product, ProductName, Quantity, SaleWindow, SegmentCount, SegmentStock,
-    Sku, Stock,
+    Moment, NewProduct, Product, ProductName, Quantity, SaleWindow, SegmentCount, SegmentStock, Sku, Stock,
 };
 use crate::ledger::ProductTotals;
 use crate::sale::{ProductStock, Refusal};
@@ -79,9 +78,7 @@ impl TryFrom<CreateProduct> for NewProduct {
             return Err(Problem::invalid("ends_at", "must be later than starts_at"));
         }
         Ok(Self {
-            name: body
-                .name
-                .unwrap_or_else(|| ProductName(body.sku.as_str().to_owned())),
+            name: body.name.unwrap_or_else(|| ProductName(body.sku.as_str().to_owned())),
             sku: body.sku,
             stock: body.stock,
             segments: body.segments.unwrap_or_default(),
@@ -153,11 +150,7 @@ impl From<ProductStock> for ProductBody {
     fn from(stock: ProductStock) -> Self {
         let sum = |units: fn(&SegmentStock) -> u64| stock.segments.iter().map(units).sum::<u64>();
         let taken = sum(|segment| segment.taken);
-        let summary = ProductSummary::new(
-            stock.product,
-            sum(|segment| segment.allotted),
-            sum(SegmentStock::available),
-        );
+        let summary = ProductSummary::new(stock.product, sum(|segment| segment.allotted), sum(SegmentStock::available));
         let segment = |segment: &SegmentStock| SegmentBody {
             index: segment.index,
             allotted: segment.allotted,
@@ -193,16 +186,9 @@ pub(super) async fn create(
     // A task of its own, so that a client that hangs up does not stop it halfway.
     let creation = tokio::spawn(async move { api.sale.create_product(new).await });
     let created = creation.await.map_err(|_panic| Problem::Internal)?;
-    let stock = created
-        .map_err(Problem::of_change)?
-        .ok_or(Problem::ProductExists)?;
+    let stock = created.map_err(Problem::of_change)?.ok_or(Problem::ProductExists)?;
     let location = format!("/products/{}", stock.product.sku);
-    Ok((
-        StatusCode::CREATED,
-        [(LOCATION, location)],
-        axum::Json(ProductBody::from(stock)),
-    )
-        .into_response())
+    Ok((StatusCode::CREATED, [(LOCATION, location)], axum::Json(ProductBody::from(stock))).into_response())
 }
 
 /// Finds a product with its stock, as the ledger has it now.
@@ -248,26 +234,17 @@ pub(super) async fn list(
     mut parameters: Parameters,
 ) -> Result<axum::Json<ProductPage>, Problem> {
     let limit = parameters.limit();
-    let after = parameters.take("after", |value| {
-        Sku::new(&value).map_err(|invalid| invalid.to_string())
-    });
+    let after = parameters.take("after", |value| Sku::new(&value).map_err(|invalid| invalid.to_string()));
     parameters.finish()?;
     let mut products = api.sale.products(after.as_ref(), limit + 1).await?;
     let more = products.len() > limit as usize;
     products.truncate(limit as usize);
     let summary = |totals: ProductTotals| {
-        let ProductTotals {
-            product,
-            allotted,
-            taken,
-        } = totals;
+        let ProductTotals { product, allotted, taken } = totals;
         ProductSummary::new(product, allotted, allotted.saturating_sub(taken))
     };
     Ok(axum::Json(ProductPage {
-        next_cursor: products
-            .last()
-            .map(|totals| totals.product.sku.clone())
-            .filter(|_| more),
+        next_cursor: products.last().map(|totals| totals.product.sku.clone()).filter(|_| more),
         products: products.into_iter().map(summary).collect(),
     }))
 }

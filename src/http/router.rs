@@ -41,11 +41,7 @@ pub fn router(api: Api) -> Router {
 
 /// The docs page has files of its own, and an empty answer for those that it does not have.
 async fn explain_missing_page(page: Response) -> Response {
-    if page.status().is_client_error() {
-        Problem::NotFound.into_response()
-    } else {
-        page
-    }
+    if page.status().is_client_error() { Problem::NotFound.into_response() } else { page }
 }
 
 fn document() -> utoipa::openapi::OpenApi {

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::domain::{
-    Epoch, Fence, NewOrder, NewProduct, Order, OrderKey, OrderStatus, Product, ProductId, Reloaded,
-    Segment, SegmentStock, Sku,
+    Epoch, Fence, NewOrder, NewProduct, Order, OrderKey, OrderStatus, Product, ProductId, Reloaded, Segment,
+    SegmentStock, Sku,
 };
 
 /// A store of products, segments and orders. Every call is bounded in time by the store's own timeout.
@@ -26,11 +26,7 @@ pub trait Ledger: Send + Sync {
     async fn product(&self, sku: &Sku) -> Result<Option<Product>, LedgerError>;
 
     /// Up to `limit` products in SKU order, those after `after`.
-    async fn products(
-        &self,
-        after: Option<&Sku>,
-        limit: u32,
-    ) -> Result<Vec<ProductTotals>, LedgerError>;
+    async fn products(&self, after: Option<&Sku>, limit: u32) -> Result<Vec<ProductTotals>, LedgerError>;
 
     /// A product's segments in index order.
     async fn segments(&self, product: ProductId) -> Result<Vec<SegmentStock>, LedgerError>;
@@ -49,11 +45,7 @@ pub trait Ledger: Send + Sync {
     async fn gather(&self, product: ProductId, legs: &[GatherLeg]) -> Result<bool, LedgerError>;
 
     /// The orders that have one of these ids or one of these keys.
-    async fn settled_orders(
-        &self,
-        ids: &[Uuid],
-        keys: &[OrderKey],
-    ) -> Result<Vec<SettledOrder>, LedgerError>;
+    async fn settled_orders(&self, ids: &[Uuid], keys: &[OrderKey]) -> Result<Vec<SettledOrder>, LedgerError>;
 
     /// The order with this id.
     async fn order(&self, id: Uuid) -> Result<Option<Order>, LedgerError>;

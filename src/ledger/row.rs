@@ -23,16 +23,13 @@ impl TryFrom<OrderColumns> for SettledOrder {
     fn try_from(columns: OrderColumns) -> Result<Self, LedgerError> {
         let id = columns.id;
         let unreadable = |column: &str| LedgerError::Unreadable(format!("orders.{column} of {id}"));
-        let status = i16::try_from(columns.status)
-            .ok()
-            .and_then(OrderStatus::from_column);
+        let status = i16::try_from(columns.status).ok().and_then(OrderStatus::from_column);
         Ok(Self {
             order: Order {
                 id,
                 sku: Sku::new(&columns.sku).map_err(|_| unreadable("sku"))?,
                 quantity: quantity(columns.quantity).ok_or_else(|| unreadable("quantity"))?,
-                customer_id: CustomerId::try_from(columns.customer_id)
-                    .map_err(|_| unreadable("customer_id"))?,
+                customer_id: CustomerId::try_from(columns.customer_id).map_err(|_| unreadable("customer_id"))?,
                 segment: u16::try_from(columns.segment).map_err(|_| unreadable("segment"))?,
                 status: status.ok_or_else(|| unreadable("status"))?,
             },
@@ -55,8 +52,7 @@ impl TryFrom<SegmentColumns> for SegmentStock {
 
     fn try_from(columns: SegmentColumns) -> Result<Self, LedgerError> {
         let index = columns.index;
-        let unreadable =
-            |column: &str| LedgerError::Unreadable(format!("segments.{column} of index {index}"));
+        let unreadable = |column: &str| LedgerError::Unreadable(format!("segments.{column} of index {index}"));
         Ok(Self {
             index: u16::try_from(index).map_err(|_| unreadable("index"))?,
             allotted: units(columns.allotted).ok_or_else(|| unreadable("allotted"))?,

@@ -37,8 +37,6 @@ impl Batch {
 
     /// Puts the orders together again, to wait for another round.
     pub(super) fn come_back(self) -> Vec<Waiting> {
-        self.into_parts()
-            .map(|(order, pending)| pending.come_back(order))
-            .collect()
+        self.into_parts().map(|(order, pending)| pending.come_back(order)).collect()
     }
 }

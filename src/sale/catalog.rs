@@ -44,10 +44,7 @@ impl Catalog {
         Self {
             house,
             known: HashMap::new(),
-            lookups: Cache::builder()
-                .max_capacity(MOST_UNKNOWN)
-                .time_to_live(UNKNOWN_FOR)
-                .build(),
+            lookups: Cache::builder().max_capacity(MOST_UNKNOWN).time_to_live(UNKNOWN_FOR).build(),
             queues: TaskTracker::new(),
             stop: CancellationToken::new(),
         }
@@ -58,10 +55,7 @@ impl Catalog {
         if let Some(counter) = self.known.pin().get(sku) {
             return Ok(Some(Arc::clone(counter)));
         }
-        let product = self
-            .lookups
-            .try_get_with_by_ref(sku, self.house.ledger.product(sku))
-            .await?;
+        let product = self.lookups.try_get_with_by_ref(sku, self.house.ledger.product(sku)).await?;
         Ok(product.map(|product| self.open(product)))
     }
 
@@ -77,13 +71,8 @@ impl Catalog {
         Arc::clone(known.get_or_insert_with(product.sku.clone(), || {
             let on_sale = Arc::new(OnSale::new(product, self.house.clone()));
             let (messages, inbox) = mpsc::unbounded_channel();
-            self.queues
-                .spawn(Queue::new(Arc::clone(&on_sale)).run(inbox, self.stop.clone()));
-            Arc::new(Counter {
-                on_sale,
-                messages,
-                places: Arc::default(),
-            })
+            self.queues.spawn(Queue::new(Arc::clone(&on_sale)).run(inbox, self.stop.clone()));
+            Arc::new(Counter { on_sale, messages, places: Arc::default() })
         }))
     }
 
@@ -91,10 +80,7 @@ impl Catalog {
     pub(super) fn forget(&self, gone: &Arc<Counter>) {
         if !self.stop.is_cancelled() {
             let sku = &gone.on_sale.product.sku;
-            let _newer = self
-                .known
-                .pin()
-                .remove_if(sku, |_, counter| Arc::ptr_eq(counter, gone));
+            let _newer = self.known.pin().remove_if(sku, |_, counter| Arc::ptr_eq(counter, gone));
         }
     }
 

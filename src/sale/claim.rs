@@ -38,10 +38,7 @@ pub(super) struct Look {
 #[derive(Debug, Clone)]
 pub(super) enum Winners {
     /// The fingerprints of their keys, sorted: nobody else can have an order.
-    Known {
-        fences: i64,
-        fingerprints: Arc<[u64]>,
-    },
+    Known { fences: i64, fingerprints: Arc<[u64]> },
     /// More than are kept: every retry asks the ledger.
     TooMany { fences: i64 },
 }
@@ -55,28 +52,15 @@ impl Winners {
 
     fn may_include(&self, key: &OrderKey) -> bool {
         match self {
-            Self::Known { fingerprints, .. } => {
-                fingerprints.binary_search(&key.fingerprint()).is_ok()
-            }
+            Self::Known { fingerprints, .. } => fingerprints.binary_search(&key.fingerprint()).is_ok(),
             Self::TooMany { .. } => true,
         }
     }
 }
 
 impl Look {
-    pub(super) fn new(
-        remaining: u64,
-        fences: i64,
-        winners: Option<Winners>,
-        taken_at: Instant,
-    ) -> Self {
-        Self {
-            remaining,
-            fences,
-            winners,
-            taken_at,
-            refresh_asked: AtomicBool::new(false),
-        }
+    pub(super) fn new(remaining: u64, fences: i64, winners: Option<Winners>, taken_at: Instant) -> Self {
+        Self { remaining, fences, winners, taken_at, refresh_asked: AtomicBool::new(false) }
     }
 
     /// Whether the set of orders is final, and not known yet.
@@ -125,8 +109,7 @@ impl Claim {
     /// Whether the last look still counts, and saw at least as much as `quantity`.
     pub(super) fn covers(&self, quantity: Quantity, now: Instant) -> bool {
         self.0.load().as_deref().is_some_and(|look| {
-            now.saturating_duration_since(look.taken_at) <= VALID
-                && quantity.units() <= look.remaining
+            now.saturating_duration_since(look.taken_at) <= VALID && quantity.units() <= look.remaining
         })
     }
 
@@ -162,27 +145,15 @@ mod tests {
 
     fn asked(units: u64, key: Option<&str>) -> Asked {
         let customer_id = CustomerId::try_from("ada".to_owned()).unwrap();
-        let key = key.map(|key| {
-            OrderKey::of_request(
-                &customer_id,
-                &IdempotencyKey::parse(key.as_bytes()).unwrap(),
-            )
-        });
-        Asked {
-            quantity: Quantity::new(units).unwrap(),
-            customer_id,
-            key,
-        }
+        let key = key.map(|key| OrderKey::of_request(&customer_id, &IdempotencyKey::parse(key.as_bytes()).unwrap()));
+        Asked { quantity: Quantity::new(units).unwrap(), customer_id, key }
     }
 
     fn claim(remaining: u64, winners: Option<&[u64]>, taken_at: Instant) -> Claim {
         let claim = Claim::default();
         claim.publish(Look::new(remaining, 7, None, taken_at));
         if let Some(fingerprints) = winners.map(Into::into) {
-            claim.add_winners(Winners::Known {
-                fences: 7,
-                fingerprints,
-            });
+            claim.add_winners(Winners::Known { fences: 7, fingerprints });
         }
         claim
     }
@@ -190,15 +161,9 @@ mod tests {
     #[test]
     fn nothing_is_said_without_a_look_or_with_an_old_one() {
         let now = Instant::now();
-        assert_eq!(
-            Claim::default().consult(&asked(1, None), now).0,
-            FromMemory::Try
-        );
+        assert_eq!(Claim::default().consult(&asked(1, None), now).0, FromMemory::Try);
         let old = claim(0, None, now);
-        assert_eq!(
-            old.consult(&asked(1, None), now + VALID).0,
-            FromMemory::Refuse(Refusal::SoldOut)
-        );
+        assert_eq!(old.consult(&asked(1, None), now + VALID).0, FromMemory::Refuse(Refusal::SoldOut));
         let later = now + VALID + Duration::from_millis(1);
         assert_eq!(old.consult(&asked(1, None), later).0, FromMemory::Try);
     }
@@ -209,14 +174,8 @@ mod tests {
         let claim = claim(2, None, now);
         assert_eq!(claim.consult(&asked(2, None), now).0, FromMemory::Try);
         let refusal = Refusal::InsufficientStock { remaining: 2 };
-        assert_eq!(
-            claim.consult(&asked(3, None), now).0,
-            FromMemory::Refuse(refusal)
-        );
-        assert_eq!(
-            claim.consult(&asked(3, Some("k")), now).0,
-            FromMemory::RefuseUnlessKnown(refusal)
-        );
+        assert_eq!(claim.consult(&asked(3, None), now).0, FromMemory::Refuse(refusal));
+        assert_eq!(claim.consult(&asked(3, Some("k")), now).0, FromMemory::RefuseUnlessKnown(refusal));
     }
 
     #[test]
@@ -225,14 +184,8 @@ mod tests {
         let winner = asked(1, Some("won"));
         let fingerprint = winner.key.unwrap().fingerprint();
         let claim = claim(0, Some(&[fingerprint]), now);
-        assert_eq!(
-            claim.consult(&winner, now).0,
-            FromMemory::RefuseUnlessKnown(Refusal::SoldOut)
-        );
-        assert_eq!(
-            claim.consult(&asked(1, Some("lost")), now).0,
-            FromMemory::Refuse(Refusal::SoldOut)
-        );
+        assert_eq!(claim.consult(&winner, now).0, FromMemory::RefuseUnlessKnown(Refusal::SoldOut));
+        assert_eq!(claim.consult(&asked(1, Some("lost")), now).0, FromMemory::Refuse(Refusal::SoldOut));
     }
 
     #[test]

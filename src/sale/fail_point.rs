@@ -48,17 +48,10 @@ impl FromStr for FailPoint {
             "answered" => Moment::Answered,
             "released" => Moment::Released,
             _ => {
-                return Err(
-                    "a fail point is leased, fitted, settled, answered or released".to_owned(),
-                );
+                return Err("a fail point is leased, fitted, settled, answered or released".to_owned());
             }
         };
-        let nth: u32 = nth
-            .parse()
-            .map_err(|_| "a fail point's count is a number from 1".to_owned())?;
-        Ok(Self {
-            moment,
-            countdown: AtomicU32::new(nth),
-        })
+        let nth: u32 = nth.parse().map_err(|_| "a fail point's count is a number from 1".to_owned())?;
+        Ok(Self { moment, countdown: AtomicU32::new(nth) })
     }
 }

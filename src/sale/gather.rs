@@ -48,13 +48,8 @@ pub(super) struct Leftover {
 impl Leftover {
     /// Gives the lease back; tells what is left in its segment.
     pub(super) async fn give_back(self, on_sale: &OnSale) -> Seen {
-        let clean = give_back(on_sale, self.index, self.lease, self.ending).await
-            && self.ending != Ending::Dirty;
-        if clean {
-            Seen::Stock(self.left)
-        } else {
-            Seen::Nothing
-        }
+        let clean = give_back(on_sale, self.index, self.lease, self.ending).await && self.ending != Ending::Dirty;
+        if clean { Seen::Stock(self.left) } else { Seen::Nothing }
     }
 }
 
@@ -72,10 +67,7 @@ pub(super) struct GatherReport {
 
 impl Gathering {
     /// Chooses the fewest segments that together are believed to have enough; `None` when all together have not.
-    pub(super) fn plan(
-        quantity: Quantity,
-        stocks: impl Iterator<Item = (u16, u64)>,
-    ) -> Option<Self> {
+    pub(super) fn plan(quantity: Quantity, stocks: impl Iterator<Item = (u16, u64)>) -> Option<Self> {
         let mut stocks: Vec<(u16, u64)> = stocks.filter(|(_, stock)| *stock > 0).collect();
         stocks.sort_by_key(|(_, stock)| std::cmp::Reverse(*stock));
         let mut sum = 0;
@@ -122,31 +114,16 @@ impl Gathering {
         let stocks: Vec<u64> = leased.iter().map(|(_, _, stock)| *stock).collect();
         let Some(moves) = Moves::plan(self.quantity, &stocks) else {
             let leftovers = leftovers(leased, Ending::Clean { taken: 0 });
-            return GatherReport {
-                gathered: None,
-                leftovers,
-                seen,
-                stores,
-            };
+            return GatherReport { gathered: None, leftovers, seen, stores };
         };
         match move_units(on_sale, &leased, &moves).await {
             Ok(true) => {
                 let (gathered, leftovers) = hand_over(leased, &moves);
-                GatherReport {
-                    gathered,
-                    leftovers,
-                    seen,
-                    stores: Stores::Answered,
-                }
+                GatherReport { gathered, leftovers, seen, stores: Stores::Answered }
             }
             Ok(false) => {
                 let leftovers = leftovers(leased, Ending::Dirty);
-                GatherReport {
-                    gathered: None,
-                    leftovers,
-                    seen,
-                    stores: Stores::Answered,
-                }
+                GatherReport { gathered: None, leftovers, seen, stores: Stores::Answered }
             }
             Err(error) => {
                 let sku = &on_sale.product.sku;
@@ -156,26 +133,14 @@ impl Gathering {
                     _ => Ending::Dirty,
                 };
                 let leftovers = leftovers(leased, ending);
-                GatherReport {
-                    gathered: None,
-                    leftovers,
-                    seen,
-                    stores: Stores::Failed,
-                }
+                GatherReport { gathered: None, leftovers, seen, stores: Stores::Failed }
             }
         }
     }
 }
 
-async fn move_units(
-    on_sale: &OnSale,
-    leased: &[(u16, Lease, u64)],
-    moves: &Moves,
-) -> Result<bool, LedgerError> {
-    let legs = leased
-        .iter()
-        .zip(&moves.units)
-        .filter(|(_, units)| **units != 0);
+async fn move_units(on_sale: &OnSale, leased: &[(u16, Lease, u64)], moves: &Moves) -> Result<bool, LedgerError> {
+    let legs = leased.iter().zip(&moves.units).filter(|(_, units)| **units != 0);
     let legs: Vec<GatherLeg> = legs
         .map(|((index, lease, _), units)| GatherLeg {
             index: *index,
@@ -200,18 +165,11 @@ impl Moves {
     /// Brings the largest stock up to `quantity`; `None` when there is not enough, or no need.
     fn plan(quantity: Quantity, stocks: &[u64]) -> Option<Self> {
         let target = (0..stocks.len()).max_by_key(|&position| stocks[position])?;
-        let mut missing = quantity
-            .units()
-            .checked_sub(stocks[target])
-            .filter(|missing| *missing > 0)?;
+        let mut missing = quantity.units().checked_sub(stocks[target]).filter(|missing| *missing > 0)?;
         let wanted = missing as i64;
         let mut units = Vec::with_capacity(stocks.len());
         for (position, stock) in stocks.iter().enumerate() {
-            let given = if position == target {
-                0
-            } else {
-                missing.min(*stock)
-            };
+            let given = if position == target { 0 } else { missing.min(*stock) };
             missing -= given;
             units.push(-(given as i64));
         }
@@ -221,15 +179,10 @@ impl Moves {
 }
 
 /// Keeps the segment that was added to; the others can go.
-fn hand_over(
-    leased: Vec<(u16, Lease, u64)>,
-    moves: &Moves,
-) -> (Option<(u16, Lease, u64)>, Vec<Leftover>) {
+fn hand_over(leased: Vec<(u16, Lease, u64)>, moves: &Moves) -> (Option<(u16, Lease, u64)>, Vec<Leftover>) {
     let mut gathered = None;
     let mut leftovers = Vec::with_capacity(leased.len());
-    for (position, ((index, mut lease, stock), units)) in
-        leased.into_iter().zip(&moves.units).enumerate()
-    {
+    for (position, ((index, mut lease, stock), units)) in leased.into_iter().zip(&moves.units).enumerate() {
         if position == moves.target {
             lease.add(units.unsigned_abs());
             gathered = Some((index, lease, stock + units.unsigned_abs()));
@@ -246,12 +199,7 @@ fn hand_over(
 }
 
 fn leftovers(leased: Vec<(u16, Lease, u64)>, ending: Ending) -> Vec<Leftover> {
-    let leftover = |(index, lease, left)| Leftover {
-        index,
-        lease,
-        ending,
-        left,
-    };
+    let leftover = |(index, lease, left)| Leftover { index, lease, ending, left };
     leased.into_iter().map(leftover).collect()
 }
 
@@ -266,9 +214,7 @@ mod tests {
     #[test]
     fn the_fewest_segments_are_chosen() {
         let stocks = [(0, 1), (1, 5), (2, 0), (3, 1), (4, 4)];
-        let plan = |quantity| {
-            Gathering::plan(units(quantity), stocks.into_iter()).map(|plan| plan.segments)
-        };
+        let plan = |quantity| Gathering::plan(units(quantity), stocks.into_iter()).map(|plan| plan.segments);
         assert_eq!(plan(9), Some(vec![1, 4]));
         assert_eq!(plan(11), Some(vec![0, 1, 3, 4]));
         assert_eq!(plan(12), None);
@@ -276,9 +222,7 @@ mod tests {
 
     #[test]
     fn moves_add_up_to_nothing_and_fill_the_largest() {
-        let moves = |quantity| {
-            Moves::plan(units(quantity), &[2, 3, 2]).map(|moves| (moves.target, moves.units))
-        };
+        let moves = |quantity| Moves::plan(units(quantity), &[2, 3, 2]).map(|moves| (moves.target, moves.units));
         assert_eq!(moves(6), Some((1, vec![-2, 3, -1])));
         assert_eq!(moves(7), Some((1, vec![-2, 4, -2])));
         assert_eq!(moves(8), None);

@@ -39,11 +39,7 @@ pub(super) async fn judge(on_sale: Arc<OnSale>, orders: Vec<Waiting>) -> Judgeme
         Err(error) => {
             let sku = &on_sale.product.sku;
             tracing::warn!(%sku, error = &error as &dyn Error, "the ledger could not be asked what is left");
-            return Judgement {
-                segments: Vec::new(),
-                returned: orders,
-                stores: Stores::Failed,
-            };
+            return Judgement { segments: Vec::new(), returned: orders, stores: Stores::Failed };
         }
     };
     let remaining = segments.iter().map(SegmentStock::available).sum();
@@ -55,11 +51,7 @@ pub(super) async fn judge(on_sale: Arc<OnSale>, orders: Vec<Waiting>) -> Judgeme
         true => Known::default(),
         false => answer_known(&on_sale, may_be_known).await,
     };
-    let stores = if known.unasked.is_empty() {
-        Stores::Answered
-    } else {
-        Stores::Failed
-    };
+    let stores = if known.unasked.is_empty() { Stores::Answered } else { Stores::Failed };
     let mut returned = known.unasked;
     // An order in doubt comes here only once the segment that it may have been settled on was leased again, and so
     // reloaded: its statement has been committed, and is found above, or never will be.
@@ -69,11 +61,7 @@ pub(super) async fn judge(on_sale: Arc<OnSale>, orders: Vec<Waiting>) -> Judgeme
             None => returned.push(order),
         }
     }
-    Judgement {
-        segments,
-        returned,
-        stores,
-    }
+    Judgement { segments, returned, stores }
 }
 
 /// Reads the keys of everybody who has an order, once nothing is left and the set is final.
@@ -84,17 +72,10 @@ pub(super) async fn load_winners(on_sale: Arc<OnSale>) -> Option<Winners> {
     let mut fingerprints = Vec::new();
     let mut after = None;
     loop {
-        let page = on_sale
-            .house
-            .ledger
-            .order_keys(on_sale.product.id, after, PAGE)
-            .await
-            .ok()?;
+        let page = on_sale.house.ledger.order_keys(on_sale.product.id, after, PAGE).await.ok()?;
         fingerprints.extend(page.iter().map(|(_, key)| key.fingerprint()));
         if fingerprints.len() > MOST_WINNERS {
-            return Some(Winners::TooMany {
-                fences: look.fences,
-            });
+            return Some(Winners::TooMany { fences: look.fences });
         }
         match page.last() {
             Some((id, _)) if page.len() == PAGE as usize => after = Some(*id),
@@ -102,18 +83,13 @@ pub(super) async fn load_winners(on_sale: Arc<OnSale>) -> Option<Winners> {
         }
     }
     fingerprints.sort_unstable();
-    Some(Winners::Known {
-        fences: look.fences,
-        fingerprints: fingerprints.into(),
-    })
+    Some(Winners::Known { fences: look.fences, fingerprints: fingerprints.into() })
 }
 
 fn publish(claim: &Claim, segments: &[SegmentStock], remaining: u64, taken_at: Instant) {
     let fences = segments.iter().map(|segment| segment.fence.0).sum();
     // No fence has moved: no order has come or gone, and the winners are the same.
-    let same = claim
-        .last()
-        .filter(|last| last.remaining == remaining && last.fences == fences);
+    let same = claim.last().filter(|last| last.remaining == remaining && last.fences == fences);
     let winners = same.and_then(|last| last.winners.clone());
     claim.publish(Look::new(remaining, fences, winners, taken_at));
 }

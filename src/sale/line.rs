@@ -20,10 +20,7 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new() -> Self {
-        Self {
-            waiting: VecDeque::new(),
-            next_check: Instant::now(),
-        }
+        Self { waiting: VecDeque::new(), next_check: Instant::now() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -50,11 +47,7 @@ impl Line {
     /// or larger.
     pub(super) fn falling_quantities(&self) -> impl Iterator<Item = Quantity> {
         let mut smallest = None;
-        let quantities = self
-            .waiting
-            .iter()
-            .take(LOOK_AHEAD)
-            .map(|order| order.asked.quantity);
+        let quantities = self.waiting.iter().take(LOOK_AHEAD).map(|order| order.asked.quantity);
         quantities.filter(move |quantity| {
             let falls = smallest.is_none_or(|smallest| *quantity < smallest);
             if falls {
@@ -72,11 +65,7 @@ impl Line {
         }
         self.next_check = now + DEADLINE_CHECK;
         let ends = |order: &Waiting| order.pending.deadline <= now;
-        if self
-            .waiting
-            .iter()
-            .any(|order| ends(order) || order.is_abandoned())
-        {
+        if self.waiting.iter().any(|order| ends(order) || order.is_abandoned()) {
             for order in std::mem::take(&mut self.waiting) {
                 if ends(&order) {
                     expired.push(order);
@@ -89,17 +78,9 @@ impl Line {
     }
 
     /// Shows every order of `quantity` or more to `keep`, and keeps those that it hands back.
-    pub(super) fn sift(
-        &mut self,
-        quantity: Quantity,
-        mut keep: impl FnMut(Waiting) -> Option<Waiting>,
-    ) {
+    pub(super) fn sift(&mut self, quantity: Quantity, mut keep: impl FnMut(Waiting) -> Option<Waiting>) {
         for order in std::mem::take(&mut self.waiting) {
-            let stays = if order.asked.quantity < quantity {
-                Some(order)
-            } else {
-                keep(order)
-            };
+            let stays = if order.asked.quantity < quantity { Some(order) } else { keep(order) };
             self.waiting.extend(stays);
         }
     }

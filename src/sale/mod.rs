@@ -39,8 +39,8 @@ use self::replays::{NoAnswer, Replays};
 use self::waiting::{Asked, Place, Waiting};
 use crate::domain::invariants::Violation;
 use crate::domain::{
-    CustomerId, Epoch, Fence, IdempotencyKey, NewProduct, Order, OrderKey, Product, Quantity,
-    SegmentStock, Sku, split_stock,
+    CustomerId, Epoch, Fence, IdempotencyKey, NewProduct, Order, OrderKey, Product, Quantity, SegmentStock, Sku,
+    split_stock,
 };
 use crate::guard::Guard;
 use crate::ledger::{Ledger, LedgerError, OrderFilter, ProductTotals};
@@ -99,11 +99,7 @@ pub struct Sale {
 impl Sale {
     /// A sale over the given stores. Must be called within a Tokio runtime.
     pub fn new(ledger: Arc<dyn Ledger>, guard: Arc<dyn Guard>, settings: SaleSettings) -> Self {
-        let house = House {
-            ledger: Arc::clone(&ledger),
-            guard,
-            settings: Arc::new(settings),
-        };
+        let house = House { ledger: Arc::clone(&ledger), guard, settings: Arc::new(settings) };
         Self {
             catalog: Catalog::new(house.clone()),
             replays: Replays::start(ledger),
@@ -127,9 +123,7 @@ impl Sale {
             return on_sale.refuse(refusal);
         }
         let asked = Asked {
-            key: request
-                .idempotency_key
-                .map(|key| OrderKey::of_request(&request.customer_id, &key)),
+            key: request.idempotency_key.map(|key| OrderKey::of_request(&request.customer_id, &key)),
             quantity: request.quantity,
             customer_id: request.customer_id,
         };
@@ -150,9 +144,7 @@ impl Sale {
         };
         match verdict {
             FromMemory::Refuse(refusal) => on_sale.refuse(refusal),
-            FromMemory::RefuseUnlessKnown(refusal) => {
-                self.refuse_unless_known(&counter, asked, refusal).await
-            }
+            FromMemory::RefuseUnlessKnown(refusal) => self.refuse_unless_known(&counter, asked, refusal).await,
             FromMemory::Try => self.enqueue(&counter, asked, now).await,
         }
     }
@@ -170,27 +162,16 @@ impl Sale {
             return on_sale.refuse(Refusal::Unavailable);
         }
         // Only a queue that broke down drops an order without an answer, and the order may have been settled.
-        answer
-            .await
-            .unwrap_or_else(|_| on_sale.refuse(Refusal::OutcomeUnknown))
+        answer.await.unwrap_or_else(|_| on_sale.refuse(Refusal::OutcomeUnknown))
     }
 
     /// A request that cannot be served gets the order that it was served with before, if there is one.
-    async fn refuse_unless_known(
-        &self,
-        counter: &Counter,
-        asked: Asked,
-        refusal: Refusal,
-    ) -> Outcome {
+    async fn refuse_unless_known(&self, counter: &Counter, asked: Asked, refusal: Refusal) -> Outcome {
         let on_sale = &counter.on_sale;
         let Some(key) = asked.key else {
             return on_sale.refuse(refusal);
         };
-        match self
-            .replays
-            .find(key, self.house.settings.request_deadline)
-            .await
-        {
+        match self.replays.find(key, self.house.settings.request_deadline).await {
             Ok(Some(known)) => on_sale.count(asked.repetition(&on_sale.product.sku, known)),
             Ok(None) => on_sale.refuse(refusal),
             Err(NoAnswer::Overloaded) => on_sale.refuse(Refusal::Overloaded),
@@ -199,27 +180,15 @@ impl Sale {
     }
 
     /// Creates a product; `None` when the SKU is taken.
-    pub async fn create_product(
-        &self,
-        new: NewProduct,
-    ) -> Result<Option<ProductStock>, LedgerError> {
+    pub async fn create_product(&self, new: NewProduct) -> Result<Option<ProductStock>, LedgerError> {
         let Some(product) = self.house.ledger.create_product(&new).await? else {
             return Ok(None);
         };
         self.catalog.add(product.clone()).await;
         let shares = split_stock(new.stock.0, new.segments.0).zip(0u16..);
-        let untouched = |(allotted, index)| SegmentStock {
-            index,
-            allotted,
-            taken: 0,
-            fence: Fence(0),
-            epoch: Epoch(0),
-        };
-        Ok(Some(ProductStock {
-            product,
-            segments: shares.map(untouched).collect(),
-            held: 0,
-        }))
+        let untouched =
+            |(allotted, index)| SegmentStock { index, allotted, taken: 0, fence: Fence(0), epoch: Epoch(0) };
+        Ok(Some(ProductStock { product, segments: shares.map(untouched).collect(), held: 0 }))
     }
 
     /// A product with its stock, as the ledger has it now.
@@ -237,11 +206,7 @@ impl Sale {
     }
 
     /// Up to `limit` products in SKU order, those after `after`.
-    pub async fn products(
-        &self,
-        after: Option<&Sku>,
-        limit: u32,
-    ) -> Result<Vec<ProductTotals>, LedgerError> {
+    pub async fn products(&self, after: Option<&Sku>, limit: u32) -> Result<Vec<ProductTotals>, LedgerError> {
         let _turn = self.reads.acquire().await;
         self.house.ledger.products(after, limit).await
     }
@@ -259,15 +224,9 @@ impl Sale {
     }
 
     /// Checks INV-1 to INV-6 of a product; `answered` are orders that were answered 201. `None` without such a product.
-    pub async fn audit(
-        &self,
-        sku: &Sku,
-        answered: &[Uuid],
-    ) -> Result<Option<Vec<Violation>>, AuditError> {
+    pub async fn audit(&self, sku: &Sku, answered: &[Uuid]) -> Result<Option<Vec<Violation>>, AuditError> {
         match self.house.ledger.product(sku).await? {
-            Some(product) => audit::audit(&self.house, &product, answered)
-                .await
-                .map(Some),
+            Some(product) => audit::audit(&self.house, &product, answered).await.map(Some),
             None => Ok(None),
         }
     }
@@ -275,10 +234,7 @@ impl Sale {
     /// Which of the stores answer.
     pub async fn health(&self) -> Health {
         let (ledger, guard) = tokio::join!(self.house.ledger.ping(), self.house.guard.ping());
-        Health {
-            ledger: ledger.is_ok(),
-            guard: guard.is_ok(),
-        }
+        Health { ledger: ledger.is_ok(), guard: guard.is_ok() }
     }
 
     /// Takes no new orders, finishes those that wait, gives every lease back, and closes the ledger.

@@ -46,11 +46,7 @@ impl OnSale {
     }
 
     pub(super) fn segment(&self, index: u16) -> Segment {
-        Segment {
-            product: self.product.id,
-            sku: self.product.sku.clone(),
-            index,
-        }
+        Segment { product: self.product.id, sku: self.product.sku.clone(), index }
     }
 
     /// The outcome of a request that is refused; counts it.

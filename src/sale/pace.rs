@@ -39,11 +39,7 @@ pub(super) struct Pace {
 
 impl Pace {
     pub(super) fn new() -> Self {
-        Self {
-            obstacle: Obstacle::Crowd,
-            failures: 0,
-            paused_until: None,
-        }
+        Self { obstacle: Obstacle::Crowd, failures: 0, paused_until: None }
     }
 
     /// Why an order is refused whose time is up now.
@@ -103,11 +99,7 @@ mod tests {
         pace.heard_of(Stores::Failed, now);
         pace.leased();
         pace.busy();
-        assert_eq!(
-            pace.refusal(),
-            Refusal::Unavailable,
-            "the guard answers, the ledger does not"
-        );
+        assert_eq!(pace.refusal(), Refusal::Unavailable, "the guard answers, the ledger does not");
         pace.heard_of(Stores::Answered, now);
         assert_eq!(pace.refusal(), Refusal::Overloaded);
     }

@@ -40,21 +40,11 @@ pub(super) enum Message {
 
 /// What a task reports when it ends.
 enum Report {
-    Lease {
-        index: u16,
-        token: Token,
-        outcome: LeaseOutcome,
-    },
-    Round {
-        index: u16,
-        report: RoundReport,
-    },
+    Lease { index: u16, token: Token, outcome: LeaseOutcome },
+    Round { index: u16, report: RoundReport },
     Judged(Judgement),
     Gathered(GatherReport),
-    GivenBack {
-        index: u16,
-        seen: Seen,
-    },
+    GivenBack { index: u16, seen: Seen },
     Winners(Option<Winners>),
 }
 
@@ -99,11 +89,7 @@ impl Queue {
     }
 
     /// Runs until `stop` is called and every order is answered and every lease given back.
-    pub(super) async fn run(
-        mut self,
-        mut messages: mpsc::UnboundedReceiver<Message>,
-        stop: CancellationToken,
-    ) {
+    pub(super) async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>, stop: CancellationToken) {
         let mut intake = Vec::with_capacity(INTAKE);
         let mut open = true;
         let alarm = tokio::time::sleep(Duration::ZERO);
@@ -144,11 +130,7 @@ impl Queue {
     fn go_on(&mut self, now: Instant) {
         self.wake_at = None;
         for order in self.line.take_expired(now) {
-            let refusal = if order.is_in_doubt() {
-                Refusal::OutcomeUnknown
-            } else {
-                self.pace.refusal()
-            };
+            let refusal = if order.is_in_doubt() { Refusal::OutcomeUnknown } else { self.pace.refusal() };
             order.answer(self.on_sale.refuse(refusal));
         }
         while let Some((index, trust)) = self.next_probe(now) {
@@ -157,18 +139,13 @@ impl Queue {
         if !self.line.is_empty() {
             self.wake_by(now + DEADLINE_CHECK);
         }
-        self.on_sale
-            .metrics
-            .queue_orders
-            .set(self.line.len() as f64);
+        self.on_sale.metrics.queue_orders.set(self.line.len() as f64);
     }
 
     /// The segment to try next, if another round is worth while.
     fn next_probe(&mut self, now: Instant) -> Option<(u16, Trust)> {
         let settings = &self.on_sale.house.settings;
-        if self.rounds >= settings.max_rounds_in_flight
-            || self.line.len() <= self.leasing * settings.max_batch
-        {
+        if self.rounds >= settings.max_rounds_in_flight || self.line.len() <= self.leasing * settings.max_batch {
             return None;
         }
         if let Some(until) = self.pace.paused_until(now) {
@@ -179,19 +156,9 @@ impl Queue {
         let mut nowhere = None;
         let mut found = None;
         for quantity in self.line.falling_quantities() {
-            match self
-                .beliefs
-                .candidate(quantity, now, |count| rand::random_range(0..count))
-            {
+            match self.beliefs.candidate(quantity, now, |count| rand::random_range(0..count)) {
                 Candidate::Probe { index, reload } => {
-                    found = Some((
-                        index,
-                        if reload {
-                            Trust::LedgerOnly
-                        } else {
-                            Trust::Count
-                        },
-                    ));
+                    found = Some((index, if reload { Trust::LedgerOnly } else { Trust::Count }));
                     break;
                 }
                 Candidate::BusyUntil(until) => {
@@ -220,11 +187,7 @@ impl Queue {
         let on_sale = Arc::clone(&self.on_sale);
         self.tasks.spawn(async move {
             let outcome = lease(&on_sale, index, &token, trust).await;
-            Report::Lease {
-                index,
-                token,
-                outcome,
-            }
+            Report::Lease { index, token, outcome }
         });
     }
 
@@ -245,9 +208,7 @@ impl Queue {
             let (verdict, wants_refresh) = on_sale.claim.consult(&order.asked, now);
             refresh |= wants_refresh;
             match verdict {
-                FromMemory::Refuse(refusal) if !order.is_in_doubt() => {
-                    order.answer(on_sale.refuse(refusal))
-                }
+                FromMemory::Refuse(refusal) if !order.is_in_doubt() => order.answer(on_sale.refuse(refusal)),
                 FromMemory::Try if on_sale.claim.covers(order.asked.quantity, now) => {
                     if !to_gather.contains(&order.asked.quantity) {
                         to_gather.push(order.asked.quantity);
@@ -268,8 +229,7 @@ impl Queue {
     fn judge(&mut self, orders: Vec<Waiting>) {
         self.judging = true;
         let on_sale = Arc::clone(&self.on_sale);
-        self.tasks
-            .spawn(async move { Report::Judged(judge(on_sale, orders).await) });
+        self.tasks.spawn(async move { Report::Judged(judge(on_sale, orders).await) });
     }
 
     /// Gathers for the first of the quantities for which there is a plan: of segments that nobody is known to hold, or,
@@ -278,9 +238,7 @@ impl Queue {
         let (beliefs, count) = (&self.beliefs, self.on_sale.product.segments);
         let stocks = |when: Instant| {
             let segments = 0..count;
-            segments.filter_map(move |index| {
-                beliefs.free_stock(index, when).map(|stock| (index, stock))
-            })
+            segments.filter_map(move |index| beliefs.free_stock(index, when).map(|stock| (index, stock)))
         };
         let whenever = now + GATHER_PAUSE * 100;
         let plan = |quantity: &Quantity| {
@@ -294,12 +252,9 @@ impl Queue {
         };
         self.gathering = true;
         self.rounds += 1;
-        plan.segments()
-            .iter()
-            .for_each(|index| self.beliefs.leasing(*index));
+        plan.segments().iter().for_each(|index| self.beliefs.leasing(*index));
         let on_sale = Arc::clone(&self.on_sale);
-        self.tasks
-            .spawn(async move { Report::Gathered(plan.run(on_sale).await) });
+        self.tasks.spawn(async move { Report::Gathered(plan.run(on_sale).await) });
     }
 
     fn pause_gathering(&mut self, now: Instant) {
@@ -311,11 +266,7 @@ impl Queue {
 
     fn take_note(&mut self, report: Result<Report, JoinError>) {
         match report {
-            Ok(Report::Lease {
-                index,
-                token,
-                outcome,
-            }) => self.leased(index, token, outcome),
+            Ok(Report::Lease { index, token, outcome }) => self.leased(index, token, outcome),
             Ok(Report::Round { index, report }) => {
                 self.rounds -= 1;
                 self.saw(index, report.stock.map_or(Seen::Nothing, Seen::Stock));
@@ -327,9 +278,7 @@ impl Queue {
             Ok(Report::GivenBack { index, seen }) => self.saw(index, seen),
             Ok(Report::Winners(winners)) => {
                 self.loading_winners = false;
-                winners
-                    .into_iter()
-                    .for_each(|winners| self.on_sale.claim.add_winners(winners));
+                winners.into_iter().for_each(|winners| self.on_sale.claim.add_winners(winners));
             }
             // A task that panics takes its orders with it, and what it held is unknown. The queue goes down too: its
             // requests are told, and the next order starts a new queue that believes nothing.
@@ -377,8 +326,7 @@ impl Queue {
         if self.on_sale.claim.wants_winners() && !self.loading_winners {
             self.loading_winners = true;
             let on_sale = Arc::clone(&self.on_sale);
-            self.tasks
-                .spawn(async move { Report::Winners(load_winners(on_sale).await) });
+            self.tasks.spawn(async move { Report::Winners(load_winners(on_sale).await) });
         }
     }
 

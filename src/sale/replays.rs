@@ -44,15 +44,9 @@ impl Replays {
                     continue;
                 }
                 let keys: Vec<OrderKey> = batch.iter().map(|(key, _)| *key).collect();
-                let known = ledger
-                    .settled_orders(&[], &keys)
-                    .await
-                    .map(KnownOrders::new);
+                let known = ledger.settled_orders(&[], &keys).await.map(KnownOrders::new);
                 if let Err(error) = &known {
-                    tracing::warn!(
-                        error = error as &dyn Error,
-                        "repeated orders could not be looked up"
-                    );
+                    tracing::warn!(error = error as &dyn Error, "repeated orders could not be looked up");
                 }
                 for (key, answer) in batch.drain(..) {
                     let found = match &known {
@@ -67,15 +61,9 @@ impl Replays {
     }
 
     /// The order that was placed under this key; waits for an answer no longer than `patience`.
-    pub(super) async fn find(
-        &self,
-        key: OrderKey,
-        patience: Duration,
-    ) -> Result<Option<Order>, NoAnswer> {
+    pub(super) async fn find(&self, key: OrderKey, patience: Duration) -> Result<Option<Order>, NoAnswer> {
         let (answer, found) = oneshot::channel();
-        self.0
-            .try_send((key, answer))
-            .map_err(|_| NoAnswer::Overloaded)?;
+        self.0.try_send((key, answer)).map_err(|_| NoAnswer::Overloaded)?;
         match tokio::time::timeout(patience, found).await {
             Ok(Ok(found)) => found,
             Ok(Err(_)) | Err(_) => Err(NoAnswer::Unavailable),

@@ -42,12 +42,7 @@ pub(super) struct RoundReport {
 }
 
 /// Leases a segment and learns its stock, from the ledger where the guard does not know it (R5).
-pub(super) async fn lease(
-    on_sale: &OnSale,
-    index: u16,
-    token: &Token,
-    trust: Trust,
-) -> LeaseOutcome {
+pub(super) async fn lease(on_sale: &OnSale, index: u16, token: &Token, trust: Trust) -> LeaseOutcome {
     let asked_at = Instant::now();
     let segment = on_sale.segment(index);
     let acquired = match on_sale.house.guard.acquire(&segment, token, trust).await {
@@ -73,10 +68,7 @@ pub(super) async fn lease(
             }
         },
     };
-    on_sale
-        .metrics
-        .lease_wait_seconds
-        .record(asked_at.elapsed());
+    on_sale.metrics.lease_wait_seconds.record(asked_at.elapsed());
     LeaseOutcome::Leased(lease, stock)
 }
 
@@ -84,9 +76,7 @@ async fn reload(on_sale: &OnSale, index: u16, lease: &mut Lease) -> Option<u64> 
     on_sale.metrics.reloads.increment(1);
     let fence = lease.fence();
     let segment = on_sale.segment(index);
-    let reloaded = lease
-        .keep_during(on_sale.house.ledger.reload(&segment, fence))
-        .await;
+    let reloaded = lease.keep_during(on_sale.house.ledger.reload(&segment, fence)).await;
     let reloaded = match reloaded {
         Ok(reloaded) => reloaded,
         Err(error) => {
@@ -104,31 +94,14 @@ async fn reload(on_sale: &OnSale, index: u16, lease: &mut Lease) -> Option<u64> 
 }
 
 /// Serves a batch under a lease, and gives the segment back.
-pub(super) async fn serve(
-    on_sale: &OnSale,
-    index: u16,
-    mut lease: Lease,
-    batch: Batch,
-) -> RoundReport {
+pub(super) async fn serve(on_sale: &OnSale, index: u16, mut lease: Lease, batch: Batch) -> RoundReport {
     let stock = lease.stock().unwrap_or(0);
     on_sale.reach(Moment::Fitted);
-    let Settling {
-        taken,
-        returned,
-        stores,
-    } = settle(on_sale, index, &mut lease, batch).await;
-    let ending = taken.map_or(Ending::Dirty, |taken| Ending::Clean {
-        taken: taken as i64,
-    });
+    let Settling { taken, returned, stores } = settle(on_sale, index, &mut lease, batch).await;
+    let ending = taken.map_or(Ending::Dirty, |taken| Ending::Clean { taken: taken as i64 });
     let released = give_back(on_sale, index, lease, ending).await;
     on_sale.reach(Moment::Released);
-    RoundReport {
-        stock: taken
-            .filter(|_| released)
-            .map(|taken| stock.saturating_sub(taken)),
-        returned,
-        stores,
-    }
+    RoundReport { stock: taken.filter(|_| released).map(|taken| stock.saturating_sub(taken)), returned, stores }
 }
 
 /// What became of a batch.
@@ -142,11 +115,7 @@ struct Settling {
 
 /// Takes a batch to the ledger, and answers those who are in it then.
 async fn settle(on_sale: &OnSale, index: u16, lease: &mut Lease, batch: Batch) -> Settling {
-    let settling = |taken, returned, stores| Settling {
-        taken,
-        returned,
-        stores,
-    };
+    let settling = |taken, returned, stores| Settling { taken, returned, stores };
     if batch.is_empty() {
         on_sale.metrics.round(RoundEnding::NothingFitted);
         on_sale.metrics.fall_throughs.increment(1);
@@ -156,21 +125,12 @@ async fn settle(on_sale: &OnSale, index: u16, lease: &mut Lease, batch: Batch) -
         // Lost before anything was sent: the fence would refuse the batch anyway.
         return settling(None, batch.come_back(), Stores::NotAsked);
     }
-    on_sale
-        .metrics
-        .batch_orders
-        .record(batch.orders().len() as f64);
+    on_sale.metrics.batch_orders.record(batch.orders().len() as f64);
     let segment = on_sale.segment(index);
-    let settlement = Settlement {
-        segment: &segment,
-        fence: lease.fence(),
-        epoch: lease.epoch(),
-        orders: batch.orders(),
-    };
+    let settlement =
+        Settlement { segment: &segment, fence: lease.fence(), epoch: lease.epoch(), orders: batch.orders() };
     let sent_at = Instant::now();
-    let settled = lease
-        .keep_during(on_sale.house.ledger.settle(&settlement))
-        .await;
+    let settled = lease.keep_during(on_sale.house.ledger.settle(&settlement)).await;
     on_sale.metrics.settle_seconds.record(sent_at.elapsed());
     on_sale.reach(Moment::Settled);
     match settled {
@@ -189,9 +149,7 @@ async fn settle(on_sale: &OnSale, index: u16, lease: &mut Lease, batch: Batch) -
             on_sale.metrics.round(RoundEnding::Failed);
             tracing::warn!(sku = %segment.sku, index, error = &error as &dyn Error, "a batch was not settled");
             match error {
-                LedgerError::NothingHappened(_) => {
-                    settling(Some(0), batch.come_back(), Stores::Failed)
-                }
+                LedgerError::NothingHappened(_) => settling(Some(0), batch.come_back(), Stores::Failed),
                 // R6: it may have been committed. The segment stays dirty, and the same ids are settled again.
                 _ => settling(None, batch.doubt().come_back(), Stores::Failed),
             }
@@ -200,12 +158,7 @@ async fn settle(on_sale: &OnSale, index: u16, lease: &mut Lease, batch: Batch) -
 }
 
 /// Answers a committed batch.
-async fn committed(
-    on_sale: &OnSale,
-    index: u16,
-    batch: Batch,
-    already_known: Vec<Uuid>,
-) -> Settling {
+async fn committed(on_sale: &OnSale, index: u16, batch: Batch, already_known: Vec<Uuid>) -> Settling {
     let sku = &on_sale.product.sku;
     let already_known: HashSet<Uuid> = already_known.into_iter().collect();
     let mut taken = 0;
@@ -228,11 +181,7 @@ async fn committed(
     };
     Settling {
         taken: Some(taken),
-        stores: if known.unasked.is_empty() {
-            Stores::Answered
-        } else {
-            Stores::Failed
-        },
+        stores: if known.unasked.is_empty() { Stores::Answered } else { Stores::Failed },
         returned: known.absent.into_iter().chain(known.unasked).collect(),
     }
 }
@@ -254,20 +203,12 @@ pub(super) async fn answer_known(on_sale: &OnSale, orders: Vec<Waiting>) -> Know
     match on_sale.house.ledger.settled_orders(&ids, &keys).await {
         Ok(known) => {
             let known = KnownOrders::new(known);
-            let unknown = orders
-                .into_iter()
-                .filter_map(|order| order.answer_if_known(on_sale, &known));
-            Known {
-                absent: unknown.collect(),
-                unasked: Vec::new(),
-            }
+            let unknown = orders.into_iter().filter_map(|order| order.answer_if_known(on_sale, &known));
+            Known { absent: unknown.collect(), unasked: Vec::new() }
         }
         Err(error) => {
             tracing::warn!(%sku, error = &error as &dyn Error, "repeated orders could not be looked up");
-            Known {
-                absent: Vec::new(),
-                unasked: orders,
-            }
+            Known { absent: Vec::new(), unasked: orders }
         }
     }
 }

@@ -25,14 +25,8 @@ pub(super) struct Asked {
 impl Asked {
     /// What a request is told whose key the ledger knows: the same order again, or that the key stands for another.
     pub(super) fn repetition(&self, sku: &Sku, known: Order) -> Outcome {
-        let same = known.sku == *sku
-            && known.quantity == self.quantity
-            && known.customer_id == self.customer_id;
-        if same {
-            Outcome::Replayed(known)
-        } else {
-            Outcome::Refused(Refusal::KeyReused)
-        }
+        let same = known.sku == *sku && known.quantity == self.quantity && known.customer_id == self.customer_id;
+        if same { Outcome::Replayed(known) } else { Outcome::Refused(Refusal::KeyReused) }
     }
 }
 
@@ -45,14 +39,8 @@ pub(super) struct KnownOrders {
 impl KnownOrders {
     pub(super) fn new(settled: Vec<SettledOrder>) -> Self {
         Self {
-            by_key: settled
-                .iter()
-                .map(|settled| (settled.key, settled.order.clone()))
-                .collect(),
-            by_id: settled
-                .into_iter()
-                .map(|settled| (settled.order.id, settled.order))
-                .collect(),
+            by_key: settled.iter().map(|settled| (settled.key, settled.order.clone())).collect(),
+            by_id: settled.into_iter().map(|settled| (settled.order.id, settled.order)).collect(),
         }
     }
 
@@ -99,20 +87,9 @@ impl Drop for Place {
 }
 
 impl Waiting {
-    pub(super) fn new(
-        asked: Asked,
-        deadline: Instant,
-        place: Place,
-    ) -> (Self, oneshot::Receiver<Outcome>) {
+    pub(super) fn new(asked: Asked, deadline: Instant, place: Place) -> (Self, oneshot::Receiver<Outcome>) {
         let (reply, answer) = oneshot::channel();
-        let pending = Pending {
-            id: None,
-            in_doubt: false,
-            keyed: asked.key.is_some(),
-            deadline,
-            reply,
-            _place: place,
-        };
+        let pending = Pending { id: None, in_doubt: false, keyed: asked.key.is_some(), deadline, reply, _place: place };
         (Self { asked, pending }, answer)
     }
 
@@ -159,10 +136,7 @@ impl Waiting {
         let order = NewOrder {
             id,
             quantity: self.asked.quantity,
-            key: self
-                .asked
-                .key
-                .unwrap_or_else(|| OrderKey::of_id(&customer_id, id)),
+            key: self.asked.key.unwrap_or_else(|| OrderKey::of_id(&customer_id, id)),
             customer_id,
         };
         (order, self.pending)
@@ -173,14 +147,7 @@ impl Pending {
     /// Puts the order together again, to wait for another round.
     pub(super) fn come_back(self, order: NewOrder) -> Waiting {
         let key = self.keyed.then_some(order.key);
-        Waiting {
-            asked: Asked {
-                quantity: order.quantity,
-                customer_id: order.customer_id,
-                key,
-            },
-            pending: self,
-        }
+        Waiting { asked: Asked { quantity: order.quantity, customer_id: order.customer_id, key }, pending: self }
     }
 
     /// The ledger may have committed the order: its id is settled again until somebody knows.

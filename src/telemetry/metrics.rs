@@ -14,13 +14,10 @@ use self::Kind::{Counts, Level, Spread};
 const UPKEEP_PERIOD: Duration = Duration::from_secs(5);
 
 /// Seconds, from well below one Redis trip to beyond the longest deadline.
-const SECONDS_BUCKETS: &[f64] = &[
-    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
-];
+const SECONDS_BUCKETS: &[f64] =
+    &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 /// Orders in a batch.
-const BATCH_BUCKETS: &[f64] = &[
-    1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0,
-];
+const BATCH_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 
 enum Kind {
     Counts,
@@ -36,12 +33,7 @@ struct Metric {
 }
 
 const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) -> Metric {
-    Metric {
-        name,
-        kind,
-        unit,
-        help,
-    }
+    Metric { name, kind, unit, help }
 }
 
 const CATALOGUE: &[Metric] = &[
@@ -51,18 +43,8 @@ const CATALOGUE: &[Metric] = &[
         Unit::Count,
         "Answered orders by product, segment (empty where no segment was involved) and outcome",
     ),
-    metric(
-        "segstock_rounds_total",
-        Counts,
-        Unit::Count,
-        "Rounds by product and how they ended",
-    ),
-    metric(
-        "segstock_batch_orders",
-        Spread(BATCH_BUCKETS),
-        Unit::Count,
-        "Orders that one lease served",
-    ),
+    metric("segstock_rounds_total", Counts, Unit::Count, "Rounds by product and how they ended"),
+    metric("segstock_batch_orders", Spread(BATCH_BUCKETS), Unit::Count, "Orders that one lease served"),
     metric(
         "segstock_fall_throughs_total",
         Counts,
@@ -75,48 +57,18 @@ const CATALOGUE: &[Metric] = &[
         Unit::Seconds,
         "From asking for a lease to having it, reload included",
     ),
-    metric(
-        "segstock_settle_seconds",
-        Spread(SECONDS_BUCKETS),
-        Unit::Seconds,
-        "Duration of the settle statement",
-    ),
-    metric(
-        "segstock_lease_renewals_total",
-        Counts,
-        Unit::Count,
-        "Leases renewed because their round ran long",
-    ),
-    metric(
-        "segstock_lease_losses_total",
-        Counts,
-        Unit::Count,
-        "Leases lost before their release, by product",
-    ),
+    metric("segstock_settle_seconds", Spread(SECONDS_BUCKETS), Unit::Seconds, "Duration of the settle statement"),
+    metric("segstock_lease_renewals_total", Counts, Unit::Count, "Leases renewed because their round ran long"),
+    metric("segstock_lease_losses_total", Counts, Unit::Count, "Leases lost before their release, by product"),
     metric(
         "segstock_settles_refused_total",
         Counts,
         Unit::Count,
         "Batches that the ledger refused (stale fence, old epoch, too few units), by product",
     ),
-    metric(
-        "segstock_reloads_total",
-        Counts,
-        Unit::Count,
-        "Segments reloaded from the ledger, by product",
-    ),
-    metric(
-        "segstock_segment_stock",
-        Level,
-        Unit::Count,
-        "Units left in a segment when this process last saw it",
-    ),
-    metric(
-        "segstock_queue_orders",
-        Level,
-        Unit::Count,
-        "Orders that wait for their answer, by product",
-    ),
+    metric("segstock_reloads_total", Counts, Unit::Count, "Segments reloaded from the ledger, by product"),
+    metric("segstock_segment_stock", Level, Unit::Count, "Units left in a segment when this process last saw it"),
+    metric("segstock_queue_orders", Level, Unit::Count, "Orders that wait for their answer, by product"),
     metric(
         "segstock_http_request_seconds",
         Spread(SECONDS_BUCKETS),
@@ -130,18 +82,11 @@ pub fn install() -> Result<PrometheusHandle, BuildError> {
     let mut builder = PrometheusBuilder::new();
     for metric in CATALOGUE {
         if let Spread(buckets) = metric.kind {
-            builder =
-                builder.set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), buckets)?;
+            builder = builder.set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), buckets)?;
         }
     }
     let handle = builder.install_recorder()?;
-    for Metric {
-        name,
-        kind,
-        unit,
-        help,
-    } in CATALOGUE
-    {
+    for Metric { name, kind, unit, help } in CATALOGUE {
         match kind {
             Counts => metrics::describe_counter!(*name, *unit, *help),
             Level => metrics::describe_gauge!(*name, *unit, *help),
@@ -238,10 +183,7 @@ impl ProductMetrics {
 
     /// A round ended.
     pub fn round(&self, ending: RoundEnding) {
-        if let Some(position) = RoundEnding::ALL
-            .iter()
-            .position(|(candidate, _)| *candidate == ending)
-        {
+        if let Some(position) = RoundEnding::ALL.iter().position(|(candidate, _)| *candidate == ending) {
             self.rounds[position].increment(1);
         }
     }

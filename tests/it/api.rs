@@ -11,26 +11,15 @@ pub(crate) fn order(sku: &str, quantity: u64, customer: &str) -> Value {
 }
 
 /// Places an order, or tries to, on a network that works.
-pub(crate) async fn buy(
-    instance: &Instance,
-    sku: &str,
-    quantity: u64,
-    customer: &str,
-    key: Option<&str>,
-) -> Answer {
-    let answer = instance
-        .post_order(&order(sku, quantity, customer), key)
-        .await;
+pub(crate) async fn buy(instance: &Instance, sku: &str, quantity: u64, customer: &str, key: Option<&str>) -> Answer {
+    let answer = instance.post_order(&order(sku, quantity, customer), key).await;
     answer.unwrap_or_else(|failure| panic!("{failure:?}\n{}", instance.logs()))
 }
 
 /// The id of an order that was placed just now.
 #[track_caller]
 pub(crate) fn placed(answer: &Answer) -> Uuid {
-    assert!(
-        !answer.headers.contains_key("idempotent-replayed"),
-        "{answer:?}"
-    );
+    assert!(!answer.headers.contains_key("idempotent-replayed"), "{answer:?}");
     created(answer)
 }
 
@@ -38,10 +27,7 @@ pub(crate) fn placed(answer: &Answer) -> Uuid {
 #[track_caller]
 pub(crate) fn replayed(answer: &Answer) -> Uuid {
     assert_eq!(
-        answer
-            .headers
-            .get("idempotent-replayed")
-            .map(|value| value.as_bytes()),
+        answer.headers.get("idempotent-replayed").map(|value| value.as_bytes()),
         Some(&b"true"[..]),
         "{answer:?}"
     );
@@ -67,34 +53,15 @@ pub(crate) fn assert_problem(answer: &Answer, status: u16, slug: &str) {
 
 /// Like [`assert_problem`], for tables that collect what is wrong.
 pub(crate) fn problem(answer: &Answer, status: u16, slug: &str) -> Result<(), String> {
-    let text = |member: &str| {
-        answer.body[member]
-            .as_str()
-            .is_some_and(|it| !it.is_empty())
-    };
+    let text = |member: &str| answer.body[member].as_str().is_some_and(|it| !it.is_empty());
     let checks = [
         (answer.status == status, "another status"),
         (answer.body["status"] == status, "another status member"),
-        (
-            answer.body["type"] == format!("/problems/{slug}"),
-            "another type",
-        ),
+        (answer.body["type"] == format!("/problems/{slug}"), "another type"),
         (text("title") && text("detail"), "no title or no detail"),
-        (
-            answer
-                .headers
-                .get("content-type")
-                .is_some_and(|it| it == "application/problem+json"),
-            "no problem document",
-        ),
-        (
-            (status == 503) == answer.headers.contains_key("retry-after"),
-            "Retry-After goes with 503",
-        ),
-        (
-            (status == 401) == answer.headers.contains_key("www-authenticate"),
-            "WWW-Authenticate goes with 401",
-        ),
+        (answer.headers.get("content-type").is_some_and(|it| it == "application/problem+json"), "no problem document"),
+        ((status == 503) == answer.headers.contains_key("retry-after"), "Retry-After goes with 503"),
+        ((status == 401) == answer.headers.contains_key("www-authenticate"), "WWW-Authenticate goes with 401"),
     ];
     match checks.iter().find(|(holds, _)| !holds) {
         Some((_, wrong)) => Err(format!("expected {status} {slug}, got {wrong}")),
@@ -104,17 +71,11 @@ pub(crate) fn problem(answer: &Answer, status: u16, slug: &str) -> Result<(), St
 
 /// The fields that a 422 names, in its order.
 pub(crate) fn named_fields(answer: &Answer) -> Vec<String> {
-    let errors = answer.body["errors"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
+    let errors = answer.body["errors"].as_array().map_or(&[][..], Vec::as_slice);
     let field = |error: &Value| {
         let named = error["field"].as_str().unwrap_or("(no field)");
         let explained = error["message"].as_str().is_some_and(|it| !it.is_empty());
-        if explained {
-            named.to_owned()
-        } else {
-            format!("{named} (no message)")
-        }
+        if explained { named.to_owned() } else { format!("{named} (no message)") }
     };
     errors.iter().map(field).collect()
 }

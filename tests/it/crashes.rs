@@ -17,10 +17,7 @@ const LEASE_TIME_LIMIT: Duration = Duration::from_millis(1500);
 
 fn brisk(instance: InstanceBuilder) -> InstanceBuilder {
     instance
-        .setting(
-            "SEGSTOCK_LEASE_TIME_LIMIT_MS",
-            LEASE_TIME_LIMIT.as_millis().to_string(),
-        )
+        .setting("SEGSTOCK_LEASE_TIME_LIMIT_MS", LEASE_TIME_LIMIT.as_millis().to_string())
         .setting("SEGSTOCK_LEDGER_TIMEOUT_MS", "500")
         .setting("SEGSTOCK_REDIS_TIMEOUT_MS", "150")
         // Small batches, so that there are many rounds to die in.
@@ -41,18 +38,9 @@ impl Sale {
             fixture.instances.push(instance.start().await);
         }
         let observer = Observer::of(&fixture.redis.url(), fixture.database.url()).await;
-        fixture.instances[1]
-            .create_product(SKU, STOCK, SEGMENTS)
-            .await;
-        let instances = std::mem::take(&mut fixture.instances)
-            .into_iter()
-            .map(Arc::new)
-            .collect();
-        Sale {
-            fixture,
-            instances,
-            observer,
-        }
+        fixture.instances[1].create_product(SKU, STOCK, SEGMENTS).await;
+        let instances = std::mem::take(&mut fixture.instances).into_iter().map(Arc::new).collect();
+        Sale { fixture, instances, observer }
     }
 
     fn shoppers(&self) -> Shoppers {
@@ -65,11 +53,7 @@ async fn an_instance_dies(moment: &str) {
     let sale = Sale::open(|instance| instance.setting("SEGSTOCK_FAIL_POINT", &fail_point)).await;
     let shoppers = sale.shoppers();
     let death = sale.instances[0].wait_exit(Duration::from_secs(60)).await;
-    assert_eq!(
-        std::os::unix::process::ExitStatusExt::signal(&death),
-        Some(9),
-        "it died as by kill -9"
-    );
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&death), Some(9), "it died as by kill -9");
     shoppers.settle_up(&sale.observer, SKU, STOCK).await;
 }
 

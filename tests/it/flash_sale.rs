@@ -24,9 +24,7 @@ async fn two_thousand_buyers_over_three_instances_buy_exactly_what_fits() {
         instance.setting("SEGSTOCK_REQUEST_DEADLINE_MS", "60000")
     })
     .await;
-    fixture.instances[0]
-        .create_product("sneaker", STOCK, 20)
-        .await;
+    fixture.instances[0].create_product("sneaker", STOCK, 20).await;
     let observer = Observer::of(&fixture.redis.url(), fixture.database.url()).await;
     let instances: Vec<_> = fixture.instances.into_iter().map(Arc::new).collect();
 
@@ -54,8 +52,7 @@ async fn two_thousand_buyers_over_three_instances_buy_exactly_what_fits() {
             (409, Some("/problems/sold-out")) => smallest_refused = smallest_refused.min(quantity),
             (409, Some("/problems/insufficient-stock")) => {
                 smallest_refused = smallest_refused.min(quantity);
-                least_remaining =
-                    least_remaining.min(answer.body["remaining"].as_u64().expect("a number"));
+                least_remaining = least_remaining.min(answer.body["remaining"].as_u64().expect("a number"));
             }
             _ => panic!("neither sold nor refused for want of stock: {answer:?}"),
         }
@@ -67,10 +64,7 @@ async fn two_thousand_buyers_over_three_instances_buy_exactly_what_fits() {
     // 2,000 buyers of two units on average want four times the stock: every unit that anybody could use is sold.
     let left = observer.available("sneaker").await;
     assert_eq!(units + left, STOCK);
-    assert!(
-        left < smallest_refused,
-        "INV-8: {left} units are left, and an order of {smallest_refused} was refused"
-    );
+    assert!(left < smallest_refused, "INV-8: {left} units are left, and an order of {smallest_refused} was refused");
 }
 
 /// Orders of several units over segments that hold less each: nothing is stranded.
@@ -88,25 +82,17 @@ async fn shoppers_empty_every_segment() {
 #[tokio::test(flavor = "multi_thread")]
 async fn large_orders_are_gathered_from_many_segments_over_few_connections() {
     let fixture = Fixture::start_with(2, |instance| {
-        instance
-            .setting("SEGSTOCK_REDIS_CONNECTIONS", "2")
-            .setting("SEGSTOCK_REQUEST_DEADLINE_MS", "20000")
+        instance.setting("SEGSTOCK_REDIS_CONNECTIONS", "2").setting("SEGSTOCK_REQUEST_DEADLINE_MS", "20000")
     })
     .await;
-    fixture.instances[0]
-        .create_product("ticket", 100, 100)
-        .await;
+    fixture.instances[0].create_product("ticket", 100, 100).await;
     let orders = (0..4).map(|number| {
-        let order =
-            json!({"sku": "ticket", "quantity": 25, "customer_id": format!("group-{number}")});
+        let order = json!({"sku": "ticket", "quantity": 25, "customer_id": format!("group-{number}")});
         let instance = &fixture.instances[number % 2];
         async move { instance.post_order(&order, None).await.expect("an answer") }
     });
     let answers = futures_util::future::join_all(orders).await;
-    assert!(
-        answers.iter().all(|answer| answer.status == 201),
-        "{answers:?}"
-    );
+    assert!(answers.iter().all(|answer| answer.status == 201), "{answers:?}");
     let observer = Observer::of(&fixture.redis.url(), fixture.database.url()).await;
     assert_eq!(observer.available("ticket").await, 0);
     observer.audit("ticket", &[]).await;

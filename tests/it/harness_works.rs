@@ -33,27 +33,19 @@ fn shell(script: &str) -> Program {
 /// A dead process whose exit status nobody has taken, as happens to orphans in a container without
 /// an init, does not run.
 fn runs(pid: Pid) -> bool {
-    let dead = fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-        stat.rsplit_once(") ")
-            .is_some_and(|(_, state)| state.starts_with('Z'))
-    });
+    let dead = fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z')));
     !dead && kill(pid, None) != Err(Errno::ESRCH)
 }
 
 async fn eventually_gone(pid: Pid) {
-    eventually("the process is gone", SOON, async || {
-        (!runs(pid)).then_some(())
-    })
-    .await;
+    eventually("the process is gone", SOON, async || (!runs(pid)).then_some(())).await;
 }
 
 /// A child that cannot be asked to leave, and is past the point where it could be.
 async fn stubborn_child(folder: &Scratch) -> Supervised {
     let child = shell("trap '' TERM INT HUP; echo ready; while :; do sleep 1; done").start(folder);
-    child
-        .wait_for_line(|line| (line == "ready").then_some(()), SOON)
-        .await
-        .expect("it says so");
+    child.wait_for_line(|line| (line == "ready").then_some(()), SOON).await.expect("it says so");
     child
 }
 
@@ -64,11 +56,7 @@ async fn a_child_dies_with_its_handle() {
     let pid = child.pid();
     assert!(runs(pid));
     drop(child);
-    assert_eq!(
-        kill(pid, None),
-        Err(Errno::ESRCH),
-        "reaped before drop returns"
-    );
+    assert_eq!(kill(pid, None), Err(Errno::ESRCH), "reaped before drop returns");
 }
 
 #[tokio::test]
@@ -109,12 +97,7 @@ async fn holder() {
     let child = stubborn_child(&folder).await;
     let postgres = Postgres::start().await;
     postgres.pause();
-    let text = format!(
-        "{}\n{}\n{}\n",
-        child.pid(),
-        postgres.pid(),
-        folder.path().display()
-    );
+    let text = format!("{}\n{}\n{}\n", child.pid(), postgres.pid(), folder.path().display());
     // Renamed into place, so that nobody reads half of it.
     let report = PathBuf::from(report);
     let unfinished = report.with_extension("unfinished");
@@ -135,10 +118,8 @@ async fn children_die_when_the_test_binary_is_killed() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .expect("the test binary runs");
-    let report = eventually("the holder reports", Duration::from_secs(60), async || {
-        fs::read_to_string(&report).ok()
-    })
-    .await;
+    let report =
+        eventually("the holder reports", Duration::from_secs(60), async || fs::read_to_string(&report).ok()).await;
     holder.kill().expect("it is our child");
     holder.wait().expect("it is our child");
 
@@ -147,10 +128,7 @@ async fn children_die_when_the_test_binary_is_killed() {
     for pid in pids {
         eventually_gone(pid).await;
     }
-    eventually("the folder is removed", SOON, async || {
-        (!PathBuf::from(lines[2]).exists()).then_some(())
-    })
-    .await;
+    eventually("the folder is removed", SOON, async || (!PathBuf::from(lines[2]).exists()).then_some(())).await;
 }
 
 #[tokio::test]
@@ -178,9 +156,7 @@ async fn redis_answers_after_a_pause_only() {
     let mut connection = redis.connection().await;
     redis.pause();
     let mut asking = tokio::spawn(async move { connection.incr::<_, _, i64>("key", 1).await });
-    tokio::time::timeout(A_MOMENT, &mut asking)
-        .await
-        .expect_err("it is paused");
+    tokio::time::timeout(A_MOMENT, &mut asking).await.expect_err("it is paused");
     redis.resume();
     let answer = asking.await.expect("no panic");
     assert_eq!(answer.expect("it runs again"), 1);
@@ -191,47 +167,27 @@ async fn databases_of_the_shared_postgres_are_separate() {
     let postgres = Postgres::shared().await;
     let (one, other) = tokio::join!(postgres.database(), postgres.database());
     assert_ne!(one.name(), other.name());
-    sqlx::query("CREATE TABLE only_here (id int)")
-        .execute(one.pool())
-        .await
-        .expect("a new database is empty");
-    let answer: i32 = sqlx::query_scalar("SELECT 1")
-        .fetch_one(other.pool())
-        .await
-        .expect("it runs");
+    sqlx::query("CREATE TABLE only_here (id int)").execute(one.pool()).await.expect("a new database is empty");
+    let answer: i32 = sqlx::query_scalar("SELECT 1").fetch_one(other.pool()).await.expect("it runs");
     assert_eq!(answer, 1);
-    sqlx::query("CREATE TABLE only_here (id int)")
-        .execute(other.pool())
-        .await
-        .expect("a new database is empty");
+    sqlx::query("CREATE TABLE only_here (id int)").execute(other.pool()).await.expect("a new database is empty");
 }
 
 #[tokio::test]
 async fn postgres_keeps_what_was_committed() {
     let postgres = Postgres::start().await;
     let database = postgres.database().await;
-    sqlx::query("CREATE TABLE kept (id int)")
-        .execute(database.pool())
-        .await
-        .expect("it runs");
+    sqlx::query("CREATE TABLE kept (id int)").execute(database.pool()).await.expect("it runs");
     for (id, crash) in [(1, false), (2, true)] {
-        sqlx::query("INSERT INTO kept VALUES ($1)")
-            .bind(id)
-            .execute(database.pool())
-            .await
-            .expect("it runs");
+        sqlx::query("INSERT INTO kept VALUES ($1)").bind(id).execute(database.pool()).await.expect("it runs");
         match crash {
             true => postgres.crash().await,
             false => postgres.stop().await,
         }
-        PgConnection::connect(database.url())
-            .await
-            .expect_err("it is down");
+        PgConnection::connect(database.url()).await.expect_err("it is down");
         postgres.start_again().await;
-        let kept: i64 = sqlx::query_scalar("SELECT count(*) FROM kept")
-            .fetch_one(database.pool())
-            .await
-            .expect("it runs again");
+        let kept: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM kept").fetch_one(database.pool()).await.expect("it runs again");
         assert_eq!(kept, i64::from(id));
     }
 }
@@ -242,24 +198,16 @@ async fn postgres_answers_after_a_pause_only() {
     let database = postgres.database().await;
     let mut session = database.pool().acquire().await.expect("it runs");
     postgres.pause();
-    let mut asking = tokio::spawn(async move {
-        sqlx::query_scalar::<_, i32>("SELECT 1")
-            .fetch_one(&mut *session)
-            .await
-    });
-    tokio::time::timeout(A_MOMENT, &mut asking)
-        .await
-        .expect_err("an open session is paused too");
+    let mut asking =
+        tokio::spawn(async move { sqlx::query_scalar::<_, i32>("SELECT 1").fetch_one(&mut *session).await });
+    tokio::time::timeout(A_MOMENT, &mut asking).await.expect_err("an open session is paused too");
     postgres.resume();
     let answer = asking.await.expect("no panic");
     assert_eq!(answer.expect("it runs again"), 1);
 }
 
 /// A connection by way of the proxy that gives up soon, and does not connect again by itself.
-async fn connect_through(
-    proxy: &Proxy,
-    redis: &Redis,
-) -> RedisResult<crate::harness::redis::MultiplexedConnection> {
+async fn connect_through(proxy: &Proxy, redis: &Redis) -> RedisResult<crate::harness::redis::MultiplexedConnection> {
     let config = deadpool_redis::redis::AsyncConnectionConfig::new()
         .set_connection_timeout(Some(SOON))
         .set_response_timeout(Some(SOON));
@@ -295,18 +243,11 @@ async fn the_proxy_swallows_in_the_black_hole() {
 
     proxy.black_hole().await;
     let mut asking = tokio::spawn(async move { connection.incr::<_, _, i64>("key", 1).await });
-    tokio::time::timeout(A_MOMENT, &mut asking)
-        .await
-        .expect_err("nothing comes back");
-    tokio::net::TcpStream::connect(proxy.address())
-        .await
-        .expect("new connections are accepted");
+    tokio::time::timeout(A_MOMENT, &mut asking).await.expect_err("nothing comes back");
+    tokio::net::TcpStream::connect(proxy.address()).await.expect("new connections are accepted");
 
     proxy.forward().await;
-    asking
-        .await
-        .expect("no panic")
-        .expect_err("bytes are missing, so the connection is closed");
+    asking.await.expect("no panic").expect_err("bytes are missing, so the connection is closed");
     let mut connection = connect_through(&proxy, &redis).await.expect("it forwards");
     assert_eq!(connection.incr::<_, _, i64>("key", 1).await, Ok(1));
 }
@@ -318,10 +259,7 @@ async fn the_proxy_delays() {
     let mut connection = connect_through(&proxy, &redis).await.expect("it forwards");
     proxy.delay(A_MOMENT);
     let start = std::time::Instant::now();
-    let () = cmd("PING")
-        .query_async(&mut connection)
-        .await
-        .expect("late, but it comes");
+    let () = cmd("PING").query_async(&mut connection).await.expect("late, but it comes");
     assert!(start.elapsed() >= A_MOMENT);
 }
 
@@ -337,39 +275,23 @@ async fn the_proxy_loses_an_answer_after_the_work_is_done() {
     let answer: RedisResult<i64> = connection.incr("marked", 1).await;
     answer.expect_err("the answer is lost");
     proxy.wait_hit(SOON).await;
-    let counter: i64 = redis
-        .connection()
-        .await
-        .get("marked")
-        .await
-        .expect("it runs");
+    let counter: i64 = redis.connection().await.get("marked").await.expect("it runs");
     assert_eq!(counter, 1);
 
     let mut connection = connect_through(&proxy, &redis).await.expect("it forwards");
-    assert_eq!(
-        connection.incr::<_, _, i64>("marked", 1).await,
-        Ok(2),
-        "the trap snaps once"
-    );
+    assert_eq!(connection.incr::<_, _, i64>("marked", 1).await, Ok(2), "the trap snaps once");
 }
 
 #[tokio::test]
 async fn the_proxy_loses_the_answer_to_a_commit() {
     let database = Postgres::shared().await.database().await;
     let proxy = Proxy::start(Postgres::shared().await.address()).await;
-    sqlx::query("CREATE TABLE orders (customer text)")
-        .execute(database.pool())
-        .await
-        .expect("it runs");
-    let pool = sqlx::PgPool::connect(&proxy.url_through(database.url()))
-        .await
-        .expect("it forwards");
+    sqlx::query("CREATE TABLE orders (customer text)").execute(database.pool()).await.expect("it runs");
+    let pool = sqlx::PgPool::connect(&proxy.url_through(database.url())).await.expect("it forwards");
     // More than a megabyte of parameters, and an answer of which parts come before the commit.
     let insert = "INSERT INTO orders SELECT unnest($1::text[]) RETURNING customer";
     for (batch, lost) in [("first", false), ("second", true)] {
-        let customers: Vec<String> = (0..50_000)
-            .map(|number| format!("{batch}-customer-{number:05}"))
-            .collect();
+        let customers: Vec<String> = (0..50_000).map(|number| format!("{batch}-customer-{number:05}")).collect();
         if lost {
             proxy.drop_answer_after(format!("{batch}-customer-00000"));
         }
@@ -377,10 +299,8 @@ async fn the_proxy_loses_the_answer_to_a_commit() {
         assert_eq!(answer.is_err(), lost);
     }
     proxy.wait_hit(SOON).await;
-    let committed: i64 = sqlx::query_scalar("SELECT count(*) FROM orders")
-        .fetch_one(database.pool())
-        .await
-        .expect("it runs");
+    let committed: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM orders").fetch_one(database.pool()).await.expect("it runs");
     assert_eq!(committed, 100_000);
 }
 

@@ -36,17 +36,8 @@ async fn an_order_is_answered_in_full_and_found_again(shop: Shop) {
     let body = answer.body.as_object().expect("an object");
 
     let members: BTreeSet<&str> = body.keys().map(String::as_str).collect();
-    let documented = [
-        "id",
-        "sku",
-        "quantity",
-        "customer_id",
-        "segment",
-        "status",
-        "created_at",
-        "expires_at",
-        "confirmed_at",
-    ];
+    let documented =
+        ["id", "sku", "quantity", "customer_id", "segment", "status", "created_at", "expires_at", "confirmed_at"];
     assert_eq!(members, BTreeSet::from(documented));
     assert_eq!(id.get_version_num(), 7);
     assert_eq!(body["id"], id.to_string(), "in lower case, with dashes");
@@ -56,8 +47,7 @@ async fn an_order_is_answered_in_full_and_found_again(shop: Shop) {
     assert_eq!(body["status"], "confirmed");
     assert_eq!(body["expires_at"], Value::Null);
     assert_eq!(body["confirmed_at"], body["created_at"]);
-    let created_at: DateTime<Utc> =
-        serde_json::from_value(body["created_at"].clone()).expect("a time in RFC 3339");
+    let created_at: DateTime<Utc> = serde_json::from_value(body["created_at"].clone()).expect("a time in RFC 3339");
     // To the millisecond, so possibly a little before the time it was asked for.
     assert!((before - Duration::from_millis(1)..=Utc::now()).contains(&created_at));
 
@@ -66,10 +56,7 @@ async fn an_order_is_answered_in_full_and_found_again(shop: Shop) {
     assert_eq!((found.status, &found.body), (200, &answer.body));
     let segment = body["segment"].as_u64().expect("a segment has an index");
     let stock = product(shop_floor, "lamp").await;
-    assert_eq!(
-        stock["segments"][segment as usize]["taken"], 3,
-        "the order names the segment that served it: {stock}"
-    );
+    assert_eq!(stock["segments"][segment as usize]["taken"], 3, "the order names the segment that served it: {stock}");
     shop.audit("lamp", &[id]).await;
 }
 
@@ -98,17 +85,13 @@ async fn buyers_at_once_get_every_unit_and_no_more(shop: Shop) {
         async move { buy(instance, "lamp", 1, &customer, None).await }
     });
     let answers = join_all(buying).await;
-    let (sold, refused): (Vec<_>, Vec<_>) =
-        answers.into_iter().partition(|answer| answer.status == 201);
+    let (sold, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 201);
     assert_eq!((sold.len(), refused.len()), (30, 50));
     for answer in &refused {
         assert_problem(answer, 409, "sold-out");
     }
     let stock = product(&shop.instance, "lamp").await;
-    assert_eq!(
-        (&stock["available"], &stock["confirmed"]),
-        (&json!(0), &json!(30))
-    );
+    assert_eq!((&stock["available"], &stock["confirmed"]), (&json!(0), &json!(30)));
     let ids: Vec<Uuid> = sold.iter().map(placed).collect();
     shop.audit("lamp", &ids).await;
 }
@@ -131,10 +114,7 @@ async fn a_sold_out_product_says_so(shop: Shop) {
     shop.instance.create_product("void", 0, 20).await;
     let answer = buy(&shop.instance, "void", 1, "bob", None).await;
     assert_problem(&answer, 409, "sold-out");
-    assert_eq!(
-        orders(&shop.instance, "customer_id=bob").await,
-        [] as [Value; 0]
-    );
+    assert_eq!(orders(&shop.instance, "customer_id=bob").await, [] as [Value; 0]);
     shop.audit("lamp", &ids).await;
 }
 
@@ -166,10 +146,7 @@ async fn an_order_larger_than_any_segment_comes_from_one(shop: Shop) {
     assert_eq!(stock["allotted"], 40, "units were moved, not made: {stock}");
     assert_eq!(stock["available"], 10);
     let segments = stock["segments"].as_array().expect("a list");
-    let taken_from: Vec<&Value> = segments
-        .iter()
-        .filter(|segment| segment["taken"] != 0)
-        .collect();
+    let taken_from: Vec<&Value> = segments.iter().filter(|segment| segment["taken"] != 0).collect();
     assert_eq!(taken_from.len(), 1, "{stock}");
     assert_eq!(taken_from[0]["index"], answer.body["segment"]);
     assert_eq!(taken_from[0]["taken"], 30);
@@ -235,9 +212,7 @@ async fn pages_show_every_order_once_and_the_oldest_first(shop: Shop) {
         all.push((placed(&answer).to_string(), sku, customer));
     }
     let expected = |wanted: fn(&str, &str) -> bool| -> Vec<String> {
-        let chosen = all
-            .iter()
-            .filter(|(_, sku, customer)| wanted(sku, customer));
+        let chosen = all.iter().filter(|(_, sku, customer)| wanted(sku, customer));
         chosen.map(|(id, ..)| id.clone()).collect()
     };
     type Narrowed = fn(&str, &str) -> bool;
@@ -245,9 +220,7 @@ async fn pages_show_every_order_once_and_the_oldest_first(shop: Shop) {
         ("", |_, _| true),
         ("&sku=mug", |sku, _| sku == "mug"),
         ("&customer_id=ada", |_, customer| customer == "ada"),
-        ("&customer_id=ada&sku=mug", |sku, customer| {
-            (sku, customer) == ("mug", "ada")
-        }),
+        ("&customer_id=ada&sku=mug", |sku, customer| (sku, customer) == ("mug", "ada")),
         ("&status=confirmed", |_, _| true),
     ];
     for (query, wanted) in lists {
@@ -265,11 +238,7 @@ async fn lists_are_narrowed(shop: Shop) {
     placed(&answer);
     placed(&buy(&shop.instance, "lamp", 1, "bob", None).await);
     let own = orders(&shop.instance, "customer_id=%C3%BC+%26%20co%3D1").await;
-    assert_eq!(
-        own,
-        [answer.body],
-        "an entry is the order as it was answered"
-    );
+    assert_eq!(own, [answer.body], "an entry is the order as it was answered");
     for nobodys in [
         "customer_id=nobody",
         "sku=mug",
@@ -279,11 +248,7 @@ async fn lists_are_narrowed(shop: Shop) {
         "status=expired",
         "after=ffffffff-ffff-7fff-bfff-ffffffffffff",
     ] {
-        assert_eq!(
-            orders(&shop.instance, nobodys).await,
-            [] as [Value; 0],
-            "{nobodys}"
-        );
+        assert_eq!(orders(&shop.instance, nobodys).await, [] as [Value; 0], "{nobodys}");
     }
     assert_eq!(orders(&shop.instance, "status=confirmed").await.len(), 2);
 }

@@ -29,10 +29,7 @@ fn assert_created(answer: &Answer, sku: &str) {
 }
 
 async fn a_product_has_sensible_defaults(shop: Shop) {
-    let answer = shop
-        .instance
-        .post("/products", &json!({"sku": "lamp", "stock": 45}))
-        .await;
+    let answer = shop.instance.post("/products", &json!({"sku": "lamp", "stock": 45})).await;
     assert_created(&answer, "lamp");
     let body = answer.body.as_object().expect("an object");
     let members: BTreeSet<&str> = body.keys().map(String::as_str).collect();
@@ -50,20 +47,13 @@ async fn a_product_has_sensible_defaults(shop: Shop) {
         "segments",
     ];
     assert_eq!(members, BTreeSet::from(documented));
-    assert_eq!(
-        (&body["sku"], &body["name"]),
-        (&json!("lamp"), &json!("lamp"))
-    );
+    assert_eq!((&body["sku"], &body["name"]), (&json!("lamp"), &json!("lamp")));
     for open in ["max_per_order", "starts_at", "ends_at"] {
         assert_eq!(body[open], Value::Null, "{open}");
     }
-    let created_at: DateTime<Utc> =
-        serde_json::from_value(body["created_at"].clone()).expect("a time in RFC 3339");
+    let created_at: DateTime<Utc> = serde_json::from_value(body["created_at"].clone()).expect("a time in RFC 3339");
     assert!((Utc::now() - created_at).num_minutes().abs() < 2);
-    assert_eq!(
-        (&body["allotted"], &body["available"]),
-        (&json!(45), &json!(45))
-    );
+    assert_eq!((&body["allotted"], &body["available"]), (&json!(45), &json!(45)));
     assert_eq!((&body["held"], &body["confirmed"]), (&json!(0), &json!(0)));
     let segments: Vec<Value> = (0..20)
         .map(|index| {
@@ -112,15 +102,10 @@ async fn a_products_stock_is_shown_segment_by_segment(shop: Shop) {
     let segments: Vec<Value> = taken
         .iter()
         .enumerate()
-        .map(|(index, taken)| {
-            json!({"index": index, "allotted": 5, "available": 5 - taken, "taken": taken})
-        })
+        .map(|(index, taken)| json!({"index": index, "allotted": 5, "available": 5 - taken, "taken": taken}))
         .collect();
     assert_eq!(shown["segments"], Value::from(segments));
-    assert_eq!(
-        (&shown["available"], &shown["confirmed"]),
-        (&json!(13), &json!(7))
-    );
+    assert_eq!((&shown["available"], &shown["confirmed"]), (&json!(13), &json!(7)));
     let listed = shop.instance.get("/products?after=lamo&limit=1").await;
     assert_eq!(listed.body["products"][0]["available"], 13);
     assert_eq!(listed.body["products"][0]["allotted"], 20);
@@ -130,12 +115,8 @@ async fn a_products_stock_is_shown_segment_by_segment(shop: Shop) {
 async fn a_taken_sku_is_refused_and_changes_nothing(shop: Shop) {
     let before = shop.instance.create_product("lamp", 20, 4).await.body;
     let second = shop.second_instance().await;
-    for instance in [Some(&shop.instance), second.as_ref()]
-        .into_iter()
-        .flatten()
-    {
-        let other =
-            json!({"sku": "lamp", "name": "Other", "stock": 99, "segments": 2, "max_per_order": 1});
+    for instance in [Some(&shop.instance), second.as_ref()].into_iter().flatten() {
+        let other = json!({"sku": "lamp", "name": "Other", "stock": 99, "segments": 2, "max_per_order": 1});
         let answer = instance.post("/products", &other).await;
         assert_problem(&answer, 409, "product-exists");
         assert_eq!(product(instance, "lamp").await, before);
@@ -150,11 +131,7 @@ async fn unknown_products_are_not_found(shop: Shop) {
         assert_problem(&answer, 404, "unknown-product");
     }
     // Asked for in vain before, and sold as soon as it is there.
-    assert_problem(
-        &buy(&shop.instance, "lamp", 1, "ada", None).await,
-        404,
-        "unknown-product",
-    );
+    assert_problem(&buy(&shop.instance, "lamp", 1, "ada", None).await, 404, "unknown-product");
     shop.instance.create_product("lamp", 1, 1).await;
     placed(&buy(&shop.instance, "lamp", 1, "ada", None).await);
 }
@@ -187,15 +164,10 @@ async fn pages_show_every_product_once_in_sku_order(shop: Shop) {
 }
 
 async fn products_that_are_created_at_once_are_created_once(shop: Shop) {
-    let bodies: Vec<Value> = (1..=8)
-        .map(|stock| json!({"sku": "lamp", "stock": stock, "segments": stock}))
-        .collect();
-    let creating = bodies
-        .iter()
-        .map(|body| shop.instance.post("/products", body));
+    let bodies: Vec<Value> = (1..=8).map(|stock| json!({"sku": "lamp", "stock": stock, "segments": stock})).collect();
+    let creating = bodies.iter().map(|body| shop.instance.post("/products", body));
     let answers = futures_util::future::join_all(creating).await;
-    let (created, refused): (Vec<_>, Vec<_>) =
-        answers.into_iter().partition(|answer| answer.status == 201);
+    let (created, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 201);
     assert_eq!((created.len(), refused.len()), (1, 7));
     for answer in &refused {
         assert_problem(answer, 409, "product-exists");
@@ -205,10 +177,7 @@ async fn products_that_are_created_at_once_are_created_once(shop: Shop) {
 }
 
 async fn create_as(instance: &Instance, sku: &str, authorization: Option<&str>) -> Answer {
-    let mut request = instance
-        .client()
-        .post(instance.url("/products"))
-        .json(&json!({"sku": sku, "stock": 5}));
+    let mut request = instance.client().post(instance.url("/products")).json(&json!({"sku": sku, "stock": 5}));
     if let Some(authorization) = authorization {
         request = request.header("Authorization", authorization);
     }
@@ -218,10 +187,7 @@ async fn create_as(instance: &Instance, sku: &str, authorization: Option<&str>) 
 #[tokio::test]
 async fn with_a_token_only_its_bearer_creates_products() {
     let folder = Scratch::new();
-    let instance = Instance::embedded(folder.path())
-        .setting("SEGSTOCK_ADMIN_TOKEN", ADMIN_TOKEN)
-        .start()
-        .await;
+    let instance = Instance::embedded(folder.path()).setting("SEGSTOCK_ADMIN_TOKEN", ADMIN_TOKEN).start().await;
     for wrong in [
         None,
         Some(""),
@@ -237,11 +203,7 @@ async fn with_a_token_only_its_bearer_creates_products() {
         assert_problem(&answer, 401, "unauthorized");
         assert_eq!(answer.headers["www-authenticate"], "Bearer", "{wrong:?}");
     }
-    assert_problem(
-        &instance.get("/products/lamp").await,
-        404,
-        "unknown-product",
-    );
+    assert_problem(&instance.get("/products/lamp").await, 404, "unknown-product");
 
     // The scheme's name is in any case (RFC 9110 §11.1).
     for (sku, scheme) in [("lamp", "Bearer"), ("mug", "bearer")] {

@@ -67,14 +67,10 @@ async fn requests_at_once_are_one_order(shop: Shop) {
         let instance = somewhere.unwrap_or(&shop.instance);
         instance.post_order(&body, Some("cart-1"))
     });
-    let answers: Vec<Answer> = join_all(asking)
-        .await
-        .into_iter()
-        .map(|answer| answer.expect("the network works"))
-        .collect();
-    let (repeated, first): (Vec<&Answer>, Vec<&Answer>) = answers
-        .iter()
-        .partition(|answer| answer.headers.contains_key("idempotent-replayed"));
+    let answers: Vec<Answer> =
+        join_all(asking).await.into_iter().map(|answer| answer.expect("the network works")).collect();
+    let (repeated, first): (Vec<&Answer>, Vec<&Answer>) =
+        answers.iter().partition(|answer| answer.headers.contains_key("idempotent-replayed"));
     assert_eq!((first.len(), repeated.len()), (1, 19), "{answers:#?}");
     let id = placed(first[0]);
     for retry in repeated {
@@ -136,8 +132,7 @@ async fn a_retry_after_the_end_of_the_sale_gets_its_order(shop: Shop) {
     .await;
     assert!(Utc::now() >= ends_at);
     assert_problem(&over, 410, "sale-ended");
-    let told: chrono::DateTime<Utc> =
-        serde_json::from_value(over.body["ends_at"].clone()).expect("a time in RFC 3339");
+    let told: chrono::DateTime<Utc> = serde_json::from_value(over.body["ends_at"].clone()).expect("a time in RFC 3339");
     assert_eq!(told.timestamp_micros(), ends_at.timestamp_micros());
     let retry = buy(&shop.instance, "lamp", 1, "ada", Some("cart-1")).await;
     assert_same_order(&first, &retry);

@@ -66,17 +66,9 @@ impl Wired {
         let to_postgres = Proxy::start(Postgres::shared().await.address()).await;
         let redis_url = to_redis.url_through(&fixture.redis.url());
         let database_url = to_postgres.url_through(fixture.database.url());
-        let instance = configure(Instance::with_stores(&redis_url, &database_url))
-            .start()
-            .await;
+        let instance = configure(Instance::with_stores(&redis_url, &database_url)).start().await;
         instance.create_product("pen", 10, 1).await;
-        Wired {
-            fixture,
-            instance,
-            to_redis,
-            to_postgres,
-            observer,
-        }
+        Wired { fixture, instance, to_redis, to_postgres, observer }
     }
 
     async fn somebody_holds_the_segment(&self) -> bool {
@@ -95,23 +87,13 @@ async fn an_answer_lost_during_the_commit_is_found_again() {
         wired.to_postgres.drop_answer_after(customer.as_str());
         let order = json!({"sku": "pen", "quantity": 1, "customer_id": customer});
         // Without a key: only the order's own id can keep it from being placed twice.
-        let answer = wired
-            .instance
-            .post_order(&order, None)
-            .await
-            .expect("an answer");
-        assert!(
-            wired.to_postgres.armed_hit(),
-            "the answer of the commit was dropped"
-        );
+        let answer = wired.instance.post_order(&order, None).await.expect("an answer");
+        assert!(wired.to_postgres.armed_hit(), "the answer of the commit was dropped");
         assert_eq!(answer.status, 201, "{answer:?}");
     }
     let (orders, units) = wired.observer.orders("pen").await;
     assert_eq!((orders.len(), units), (3, 3), "each order is there once");
-    wired
-        .observer
-        .audit("pen", &orders.into_iter().collect::<Vec<_>>())
-        .await;
+    wired.observer.audit("pen", &orders.into_iter().collect::<Vec<_>>()).await;
     assert_eq!(wired.observer.available("pen").await, 7);
 }
 
@@ -135,45 +117,26 @@ async fn an_outcome_that_stays_unknown_is_found_by_the_retry_with_its_key() {
     wired.to_postgres.delay(Duration::from_millis(300));
     wired.to_postgres.drop_answer_after("ada");
     let (answer, ()) = tokio::join!(wired.instance.post_order(&order, Some("k-1")), async {
-        eventually("the segment is leased", WITHIN, async || {
-            wired.somebody_holds_the_segment().await.then_some(())
-        })
-        .await;
+        eventually("the segment is leased", WITHIN, async || wired.somebody_holds_the_segment().await.then_some(()))
+            .await;
         wired.to_redis.cut().await;
     });
     let answer = answer.expect("an answer");
     assert!(wired.to_postgres.armed_hit());
-    assert_eq!(
-        (answer.status, &answer.body["type"]),
-        (503, &json!("/problems/outcome-unknown")),
-        "{answer:?}"
-    );
+    assert_eq!((answer.status, &answer.body["type"]), (503, &json!("/problems/outcome-unknown")), "{answer:?}");
     assert_eq!(answer.headers["retry-after"], "1");
 
     wired.to_redis.forward().await;
     wired.to_postgres.delay(Duration::ZERO);
     let found = eventually("the retry is answered", WITHIN, async || {
-        let answer = wired
-            .instance
-            .post_order(&order, Some("k-1"))
-            .await
-            .expect("an answer");
+        let answer = wired.instance.post_order(&order, Some("k-1")).await.expect("an answer");
         (answer.status != 503).then_some(answer)
     })
     .await;
-    assert_eq!(
-        (
-            found.status,
-            found.headers["idempotent-replayed"].as_bytes()
-        ),
-        (201, &b"true"[..])
-    );
+    assert_eq!((found.status, found.headers["idempotent-replayed"].as_bytes()), (201, &b"true"[..]));
     let (orders, units) = wired.observer.orders("pen").await;
     assert_eq!((orders.len(), units), (2, 3));
-    wired
-        .observer
-        .audit("pen", &orders.into_iter().collect::<Vec<_>>())
-        .await;
+    wired.observer.audit("pen", &orders.into_iter().collect::<Vec<_>>()).await;
 }
 
 /// A connection that is open and says nothing: the statement's time limit ends it.
@@ -182,28 +145,17 @@ async fn a_ledger_that_hangs_is_given_up_in_time() {
     let wired = Wired::start(|instance| instance).await;
     wired.to_postgres.black_hole().await;
     let order = json!({"sku": "pen", "quantity": 1, "customer_id": "ada"});
-    let answer = wired
-        .instance
-        .post_order(&order, Some("k-2"))
-        .await
-        .expect("an answer");
+    let answer = wired.instance.post_order(&order, Some("k-2")).await.expect("an answer");
     assert_eq!(answer.status, 503, "{answer:?}");
 
     wired.to_postgres.forward().await;
     let placed = eventually("the retry is answered", WITHIN, async || {
-        let answer = wired
-            .instance
-            .post_order(&order, Some("k-2"))
-            .await
-            .expect("an answer");
+        let answer = wired.instance.post_order(&order, Some("k-2")).await.expect("an answer");
         (answer.status != 503).then_some(answer)
     })
     .await;
     assert_eq!(placed.status, 201);
     let (orders, units) = wired.observer.orders("pen").await;
     assert_eq!((orders.len(), units), (1, 1));
-    wired
-        .observer
-        .audit("pen", &orders.into_iter().collect::<Vec<_>>())
-        .await;
+    wired.observer.audit("pen", &orders.into_iter().collect::<Vec<_>>()).await;
 }

@@ -27,10 +27,7 @@ async fn a_healthy_service_is_alive_and_ready(shop: Shop) {
     let alive = shop.instance.get("/livez").await;
     assert_eq!(alive.status, 200, "{alive:?}");
     let ready = shop.instance.get("/readyz").await;
-    assert_eq!(
-        (ready.status, ready.body),
-        (200, json!({"guard": true, "ledger": true}))
-    );
+    assert_eq!((ready.status, ready.body), (200, json!({"guard": true, "ledger": true})));
 }
 
 async fn readiness(instance: &Instance) -> (u16, Value) {
@@ -84,11 +81,7 @@ async fn readiness_names_the_store_that_is_down_and_comes_back() {
     }
     let observer = Observer::of(&redis.url(), database.url()).await;
     observer.audit("lamp", &ids).await;
-    assert_eq!(
-        observer.available("lamp").await,
-        7,
-        "a refusal takes nothing"
-    );
+    assert_eq!(observer.available("lamp").await, 7, "a refusal takes nothing");
 }
 
 /// One line of `/metrics`: its labels and its value.
@@ -104,9 +97,7 @@ type Samples = BTreeMap<String, Vec<Sample>>;
 /// Reads the Prometheus text format, as far as this service writes it.
 fn read_samples(text: &str) -> Samples {
     let mut samples = Samples::new();
-    let lines = text
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     for line in lines {
         let (series, value) = line.rsplit_once(' ').expect("a name and a value");
         let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
@@ -127,11 +118,8 @@ fn read_samples(text: &str) -> Samples {
 
 /// The sum of a metric's samples that have these labels.
 fn sum(samples: &Samples, name: &str, labels: &[(&str, &str)]) -> f64 {
-    let has_labels = |sample: &&Sample| {
-        labels
-            .iter()
-            .all(|(label, value)| sample.labels.get(*label).is_some_and(|it| it == value))
-    };
+    let has_labels =
+        |sample: &&Sample| labels.iter().all(|(label, value)| sample.labels.get(*label).is_some_and(|it| it == value));
     let matching = samples.get(name).into_iter().flatten().filter(has_labels);
     matching.map(|sample| sample.value).sum()
 }
@@ -146,19 +134,12 @@ async fn metrics_tell_what_was_sold_and_how(shop: Shop) {
     placed(&buy(instance, "other", 1, "ada", Some("cart-1")).await);
     buy(instance, "other", 1, "ada", Some("cart-1")).await;
     for _ in 0..2 {
-        assert_problem(
-            &buy(instance, "lamp", 1, "bob", None).await,
-            409,
-            "sold-out",
-        );
+        assert_problem(&buy(instance, "lamp", 1, "bob", None).await, 409, "sold-out");
     }
 
     let answer = instance.get("/metrics").await;
     assert_eq!(answer.status, 200);
-    assert_eq!(
-        answer.headers["content-type"],
-        "text/plain; version=0.0.4; charset=utf-8"
-    );
+    assert_eq!(answer.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
     let text = answer.body.as_str().expect("text");
     let samples = read_samples(text);
     check_orders(&samples, &product(instance, "lamp").await);
@@ -177,10 +158,7 @@ async fn metrics_tell_what_was_sold_and_how(shop: Shop) {
         ("segstock_queue_orders", "gauge"),
         ("segstock_http_request_seconds", "histogram"),
     ] {
-        assert!(
-            text.contains(&format!("# TYPE {family} {kind}\n")),
-            "{family} is no {kind}:\n{text}"
-        );
+        assert!(text.contains(&format!("# TYPE {family} {kind}\n")), "{family} is no {kind}:\n{text}");
         assert!(text.contains(&format!("# HELP {family} ")), "{family}");
     }
 }
@@ -202,14 +180,8 @@ fn check_orders(samples: &Samples, lamp: &Value) {
         let placed = sum(samples, "segstock_orders_total", &labels);
         assert_eq!(Some(placed), segment["taken"].as_f64(), "segment {index}");
         let stock = &samples["segstock_segment_stock"];
-        let shown = stock
-            .iter()
-            .find(|sample| sample.labels["product"] == "lamp" && sample.labels["segment"] == index);
-        assert_eq!(
-            shown.map(|sample| sample.value),
-            Some(0.0),
-            "segment {index}"
-        );
+        let shown = stock.iter().find(|sample| sample.labels["product"] == "lamp" && sample.labels["segment"] == index);
+        assert_eq!(shown.map(|sample| sample.value), Some(0.0), "segment {index}");
     }
     let settled = [("product", "lamp"), ("ending", "settled")];
     assert_eq!(sum(samples, "segstock_rounds_total", &settled), 6.0);
@@ -233,10 +205,7 @@ fn check_histograms(samples: &Samples) {
         let count = sum(samples, "segstock_http_request_seconds_count", &labels);
         let mut inf = labels.to_vec();
         inf.push(("le", "+Inf"));
-        assert_eq!(
-            sum(samples, "segstock_http_request_seconds_bucket", &inf),
-            count
-        );
+        assert_eq!(sum(samples, "segstock_http_request_seconds_bucket", &inf), count);
         count
     };
     assert_eq!(requests("201"), 8.0);
@@ -297,11 +266,7 @@ async fn the_description_covers_every_route(shop: Shop) {
         let answer = shop.instance.send(shop.instance.client().delete(url)).await;
         assert_problem(&answer, 405, "method-not-allowed");
     }
-    for (method, path) in [
-        ("post", "/orders"),
-        ("post", "/products"),
-        ("get", "/orders/{id}"),
-    ] {
+    for (method, path) in [("post", "/orders"), ("post", "/products"), ("get", "/orders/{id}")] {
         let answers = document["paths"][path][method]["responses"].as_object();
         let success = answers.is_some_and(|answers| answers.keys().any(|it| it.starts_with('2')));
         assert!(success, "{method} {path} says how it succeeds");
@@ -314,10 +279,7 @@ async fn the_description_covers_every_route(shop: Shop) {
     assert!(!found.is_empty());
     for reference in found {
         let pointer = reference.strip_prefix('#').expect("a part of the document");
-        assert!(
-            document.pointer(pointer).is_some(),
-            "{reference} is missing"
-        );
+        assert!(document.pointer(pointer).is_some(), "{reference} is missing");
     }
 }
 
@@ -343,10 +305,7 @@ async fn the_docs_page_needs_nobody_else(shop: Shop) {
     assert!(!loaded.is_empty());
     let mut names_the_description = false;
     for address in loaded {
-        assert!(
-            !address.contains("://") && !address.starts_with("//"),
-            "the page needs {address}"
-        );
+        assert!(!address.contains("://") && !address.starts_with("//"), "the page needs {address}");
         let path = format!("/docs/{}", address.trim_start_matches("./"));
         let piece = shop.instance.get(&path).await;
         assert_eq!(piece.status, 200, "{path}");
@@ -361,17 +320,11 @@ async fn the_docs_page_needs_nobody_else(shop: Shop) {
 async fn log_lines_are_plain_text_or_json() {
     for format in ["text", "json"] {
         let folder = Scratch::new();
-        let instance = Instance::embedded(folder.path())
-            .setting("SEGSTOCK_LOG_FORMAT", format)
-            .start()
-            .await;
+        let instance = Instance::embedded(folder.path()).setting("SEGSTOCK_LOG_FORMAT", format).start().await;
         assert_eq!(instance.stop_gracefully().await, Some(0));
         let lines = instance.stderr();
         assert!(lines.contains("stopping"), "{lines}");
-        assert!(
-            !lines.contains('\u{1b}'),
-            "colours are for terminals: {lines}"
-        );
+        assert!(!lines.contains('\u{1b}'), "colours are for terminals: {lines}");
         for line in lines.lines().filter(|_| format == "json") {
             let line: Value = serde_json::from_str(line).expect("one object a line");
             assert_eq!(line["level"], "INFO");

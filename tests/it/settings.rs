@@ -25,19 +25,11 @@ struct Refused {
 }
 
 fn variable(name: &'static str, value: impl Into<String>, words: &[&'static str]) -> Refused {
-    Refused {
-        arguments: Vec::new(),
-        environment: vec![(name, value.into())],
-        words: words.to_vec(),
-    }
+    Refused { arguments: Vec::new(), environment: vec![(name, value.into())], words: words.to_vec() }
 }
 
 fn arguments<const N: usize>(arguments: [&str; N], words: &[&'static str]) -> Refused {
-    Refused {
-        arguments: arguments.map(str::to_owned).into(),
-        environment: Vec::new(),
-        words: words.to_vec(),
-    }
+    Refused { arguments: arguments.map(str::to_owned).into(), environment: Vec::new(), words: words.to_vec() }
 }
 
 fn stores(redis_url: &str, database_url: &str, words: &[&'static str]) -> Refused {
@@ -62,11 +54,7 @@ fn program(folder: &Scratch) -> Program {
 async fn ending(process: Supervised) -> StartFailure {
     let status = process.exit_within(WITHIN).await;
     let code = status.unwrap_or_else(|| panic!("it runs on\n{}", process.logs()));
-    StartFailure {
-        code: code.code(),
-        stderr: process.stderr(),
-        stdout: process.stdout(),
-    }
+    StartFailure { code: code.code(), stderr: process.stderr(), stdout: process.stdout() }
 }
 
 impl Refused {
@@ -85,10 +73,7 @@ impl Refused {
         let well = failed && one_line && names_all && ended.stdout.is_empty();
         (!well).then(|| {
             let (arguments, environment) = (&self.arguments, &self.environment);
-            format!(
-                "{arguments:?} {environment:?} must name {:?}: {ended:#?}",
-                self.words
-            )
+            format!("{arguments:?} {environment:?} must name {:?}: {ended:#?}", self.words)
         })
     }
 }
@@ -124,64 +109,20 @@ async fn flags_and_variables_that_are_wrong_are_named() {
 async fn values_out_of_range_are_named_with_the_range() {
     let too_small_and_too_large = [
         ("SEGSTOCK_MAX_BATCH", "max_batch", "0", "10001"),
-        (
-            "SEGSTOCK_MAX_ROUNDS_IN_FLIGHT",
-            "max_rounds_in_flight",
-            "0",
-            "1025",
-        ),
+        ("SEGSTOCK_MAX_ROUNDS_IN_FLIGHT", "max_rounds_in_flight", "0", "1025"),
         ("SEGSTOCK_QUEUE_CAPACITY", "queue_capacity", "0", "1000001"),
-        (
-            "SEGSTOCK_REQUEST_DEADLINE_MS",
-            "request_deadline_ms",
-            "9",
-            "60001",
-        ),
-        (
-            "SEGSTOCK_LEASE_TIME_LIMIT_MS",
-            "lease_time_limit_ms",
-            "99",
-            "600001",
-        ),
-        (
-            "SEGSTOCK_REDIS_TIMEOUT_MS",
-            "redis_timeout_ms",
-            "4",
-            "60001",
-        ),
-        (
-            "SEGSTOCK_LEDGER_TIMEOUT_MS",
-            "ledger_timeout_ms",
-            "9",
-            "60001",
-        ),
-        (
-            "SEGSTOCK_REDIS_CONNECTIONS",
-            "redis_connections",
-            "0",
-            "10001",
-        ),
-        (
-            "SEGSTOCK_DATABASE_CONNECTIONS",
-            "database_connections",
-            "0",
-            "10001",
-        ),
-        (
-            "SEGSTOCK_STOP_DEADLINE_MS",
-            "stop_deadline_ms",
-            "-1",
-            "600001",
-        ),
+        ("SEGSTOCK_REQUEST_DEADLINE_MS", "request_deadline_ms", "9", "60001"),
+        ("SEGSTOCK_LEASE_TIME_LIMIT_MS", "lease_time_limit_ms", "99", "600001"),
+        ("SEGSTOCK_REDIS_TIMEOUT_MS", "redis_timeout_ms", "4", "60001"),
+        ("SEGSTOCK_LEDGER_TIMEOUT_MS", "ledger_timeout_ms", "9", "60001"),
+        ("SEGSTOCK_REDIS_CONNECTIONS", "redis_connections", "0", "10001"),
+        ("SEGSTOCK_DATABASE_CONNECTIONS", "database_connections", "0", "10001"),
+        ("SEGSTOCK_STOP_DEADLINE_MS", "stop_deadline_ms", "-1", "600001"),
     ];
     let mut starts = Vec::new();
     for (name, setting, small, large) in too_small_and_too_large {
         // What is no number of its type is refused by the flag's name.
-        let words: &[&'static str] = if small == "-1" {
-            &[]
-        } else {
-            &[setting, "range"]
-        };
+        let words: &[&'static str] = if small == "-1" { &[] } else { &[setting, "range"] };
         starts.push(variable(name, small, words));
         starts.push(variable(name, large, &[setting, name, "range"]));
     }
@@ -200,22 +141,10 @@ async fn settings_at_odds_are_both_named() {
         variable(
             "SEGSTOCK_LEASE_TIME_LIMIT_MS",
             "2750",
-            &[
-                "lease_time_limit_ms",
-                "ledger_timeout_ms",
-                "redis_timeout_ms",
-            ],
+            &["lease_time_limit_ms", "ledger_timeout_ms", "redis_timeout_ms"],
         ),
-        variable(
-            "SEGSTOCK_REDIS_URL",
-            "redis://127.0.0.1",
-            &["database_url", "redis_url"],
-        ),
-        variable(
-            "SEGSTOCK_DATABASE_URL",
-            "postgres://127.0.0.1/x",
-            &["redis_url", "database_url"],
-        ),
+        variable("SEGSTOCK_REDIS_URL", "redis://127.0.0.1", &["database_url", "redis_url"]),
+        variable("SEGSTOCK_DATABASE_URL", "postgres://127.0.0.1/x", &["redis_url", "database_url"]),
         variable("SEGSTOCK_LISTEN", "0.0.0.0:0", &["admin_token", "0.0.0.0"]),
         variable("SEGSTOCK_LISTEN", "[::]:0", &["admin_token"]),
         variable("SEGSTOCK_ADMIN_TOKEN", "15 characters..", &["admin_token"]),
@@ -275,46 +204,18 @@ async fn stores_that_cannot_be_used_are_named_and_secrets_are_not() {
     let starts = vec![
         stores(&dead_redis, database.url(), &["redis_url"]),
         stores(&redis.url(), &dead_postgres, &["database_url"]),
-        stores(
-            &redis.url(),
-            &no_such_database,
-            &["database_url", "nowhere"],
-        ),
+        stores(&redis.url(), &no_such_database, &["database_url", "nowhere"]),
         stores("nonsense", database.url(), &["redis_url"]),
         stores("", database.url(), &["redis_url"]),
-        stores(
-            "http://user:hunter2@127.0.0.1/",
-            database.url(),
-            &["redis_url"],
-        ),
+        stores("http://user:hunter2@127.0.0.1/", database.url(), &["redis_url"]),
         stores(&redis.url(), "nonsense", &["database_url"]),
-        stores(
-            &redis.url(),
-            "mysql://user:hunter2@127.0.0.1/x",
-            &["database_url"],
-        ),
-        stores(
-            &redis.url(),
-            "postgres://user:hunter2@127.0.0.1:port/x",
-            &["database_url"],
-        ),
+        stores(&redis.url(), "mysql://user:hunter2@127.0.0.1/x", &["database_url"]),
+        stores(&redis.url(), "postgres://user:hunter2@127.0.0.1:port/x", &["database_url"]),
         // Somebody who accepts and never says a word.
-        stores(
-            &format!("redis://{silent}/"),
-            database.url(),
-            &["redis_url"],
-        ),
-        stores(
-            &redis.url(),
-            &format!("postgres://{silent}/x"),
-            &["database_url"],
-        ),
+        stores(&format!("redis://{silent}/"), database.url(), &["redis_url"]),
+        stores(&redis.url(), &format!("postgres://{silent}/x"), &["database_url"]),
         // A database for Redis, and the other way round.
-        stores(
-            &redis.url(),
-            &format!("postgres://{}/x", redis.address()),
-            &["database_url"],
-        ),
+        stores(&redis.url(), &format!("postgres://{}/x", redis.address()), &["database_url"]),
     ];
     for start in &starts {
         let folder = Scratch::new();
@@ -323,19 +224,14 @@ async fn stores_that_cannot_be_used_are_named_and_secrets_are_not() {
             program = program.environment(name, value);
         }
         let ended = ending(program.start(&folder)).await;
-        assert!(
-            !ended.stderr.contains("hunter2"),
-            "a password is shown: {ended:?}"
-        );
+        assert!(!ended.stderr.contains("hunter2"), "a password is shown: {ended:?}");
     }
     check_all(starts).await;
 }
 
 /// A server that speaks as much of Redis' protocol as a client needs to ask it for its version.
 async fn pretend_to_be(info: &'static str) -> SocketAddr {
-    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .await
-        .expect("a free port");
+    let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     tokio::spawn(async move {
         while let Ok((connection, _)) = listener.accept().await {
@@ -379,49 +275,26 @@ async fn a_redis_that_is_too_old_or_part_of_a_cluster_is_refused() {
     let old = pretend_to_be("redis_version:5.0.14\r\nredis_mode:standalone\r\n").await;
     let cluster = pretend_to_be("redis_version:7.0.15\r\nredis_mode:cluster\r\n").await;
     check_all(vec![
-        stores(
-            &format!("redis://{old}/"),
-            database.url(),
-            &["redis_url", "5.0.14", "6.2"],
-        ),
-        stores(
-            &format!("redis://{cluster}/"),
-            database.url(),
-            &["redis_url", "Cluster"],
-        ),
+        stores(&format!("redis://{old}/"), database.url(), &["redis_url", "5.0.14", "6.2"]),
+        stores(&format!("redis://{cluster}/"), database.url(), &["redis_url", "Cluster"]),
     ])
     .await;
 }
 
 #[tokio::test]
 async fn help_and_version_are_printed_and_nothing_is_started() {
-    for (flag, begins) in [
-        ("--version", "segstock "),
-        ("-V", "segstock "),
-        ("--help", ""),
-        ("-h", ""),
-    ] {
+    for (flag, begins) in [("--version", "segstock "), ("-V", "segstock "), ("--help", ""), ("-h", "")] {
         let folder = Scratch::new();
         let ended = ending(program(&folder).argument(flag).start(&folder)).await;
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{flag}");
-        assert!(
-            ended.stdout.starts_with(begins) && ended.stdout.ends_with('\n'),
-            "{ended:?}"
-        );
-        assert!(
-            !ended.stdout.contains('\u{1b}'),
-            "colours are for terminals: {ended:?}"
-        );
+        assert!(ended.stdout.starts_with(begins) && ended.stdout.ends_with('\n'), "{ended:?}");
+        assert!(!ended.stdout.contains('\u{1b}'), "colours are for terminals: {ended:?}");
         assert!(!folder.join("data").exists());
         if flag == "--help" {
             for setting in for_users() {
                 let long = format!("--{}", setting.name.replace('_', "-"));
                 assert!(ended.stdout.contains(&long), "{long}");
-                assert!(
-                    ended.stdout.contains(setting.variable),
-                    "{}",
-                    setting.variable
-                );
+                assert!(ended.stdout.contains(setting.variable), "{}", setting.variable);
             }
         }
     }
@@ -440,11 +313,7 @@ async fn a_flag_wins_over_a_variable_and_a_variable_over_the_file() {
     };
     let variable = || base().environment("SEGSTOCK_DATA_DIR", "from-variable");
     let flag = || variable().arguments(["--data-dir", "from-flag"]);
-    for (program, expected) in [
-        (base(), "from-file"),
-        (variable(), "from-variable"),
-        (flag(), "from-flag"),
-    ] {
+    for (program, expected) in [(base(), "from-file"), (variable(), "from-variable"), (flag(), "from-flag")] {
         assert!(!data(expected));
         let process = program.start(&folder);
         let line = process.wait_for_line(|line| line.contains("listens").then_some(()), WITHIN);
@@ -467,9 +336,7 @@ async fn with_a_token_any_address_may_be_listened_on() {
 
 /// The settings that only tests need are not for documents.
 fn for_users() -> impl Iterator<Item = &'static Documented> {
-    DOCUMENTED
-        .iter()
-        .filter(|it| !it.help.contains("For tests"))
+    DOCUMENTED.iter().filter(|it| !it.help.contains("For tests"))
 }
 
 #[test]
@@ -478,13 +345,8 @@ fn the_readme_lists_every_setting_with_its_default() {
     let readme = std::fs::read_to_string(&path).expect("there is a README.md");
     let mut wrong = Vec::new();
     for setting in for_users() {
-        let (name, variable) = (
-            format!("`{}`", setting.name),
-            format!("`{}`", setting.variable),
-        );
-        let row = readme
-            .lines()
-            .find(|line| line.starts_with('|') && line.contains(&name) && line.contains(&variable));
+        let (name, variable) = (format!("`{}`", setting.name), format!("`{}`", setting.variable));
+        let row = readme.lines().find(|line| line.starts_with('|') && line.contains(&name) && line.contains(&variable));
         let Some(row) = row else {
             wrong.push(format!("no row with {name} and {variable}"));
             continue;

@@ -49,11 +49,7 @@ impl Slow {
         instance.create_product("lamp", 1000, 4).await;
         placed(&buy(&instance, "lamp", 1, "first", None).await);
         proxy.delay(DELAY);
-        Slow {
-            fixture,
-            proxy,
-            instance,
-        }
+        Slow { fixture, proxy, instance }
     }
 
     async fn observer(&self) -> Observer {
@@ -105,11 +101,7 @@ async fn a_stop_finishes_every_order_that_was_accepted() {
     let ids: Vec<Uuid> = answered.iter().copied().collect();
     observer.audit("lamp", &ids).await;
     let (in_ledger, _) = observer.orders("lamp").await;
-    assert_eq!(
-        in_ledger.len(),
-        answered.len() + 1,
-        "who got no answer was never accepted, and has no order"
-    );
+    assert_eq!(in_ledger.len(), answered.len() + 1, "who got no answer was never accepted, and has no order");
     let mut connection = slow.fixture.redis.connection().await;
     let locks: Vec<String> = connection.keys("seg:*:lock").await.expect("Redis answers");
     assert_eq!(locks, [] as [String; 0], "every lease was given back");
@@ -121,12 +113,7 @@ async fn a_stopped_service_can_be_started_by_somebody_else_at_once() {
     slow.proxy.delay(Duration::ZERO);
     assert_eq!(slow.instance.stop_gracefully().await, Some(0));
     // Leases last for a minute here: were one left behind, this would be contended.
-    let next = slow
-        .fixture
-        .instance()
-        .setting("SEGSTOCK_REQUEST_DEADLINE_MS", "5000")
-        .start()
-        .await;
+    let next = slow.fixture.instance().setting("SEGSTOCK_REQUEST_DEADLINE_MS", "5000").start().await;
     for _ in 0..8 {
         placed(&buy(&next, "lamp", 100, "bob", None).await);
     }
@@ -135,55 +122,34 @@ async fn a_stopped_service_can_be_started_by_somebody_else_at_once() {
 #[tokio::test]
 async fn idle_connections_do_not_hold_up_a_stop() {
     let folder = Scratch::new();
-    let instance = Instance::embedded(folder.path())
-        .setting("SEGSTOCK_STOP_DEADLINE_MS", "60000")
-        .start()
-        .await;
+    let instance = Instance::embedded(folder.path()).setting("SEGSTOCK_STOP_DEADLINE_MS", "60000").start().await;
     let _silent = instance.connect().await;
     let mut kept_alive = instance.connect().await;
-    kept_alive
-        .write_all(b"GET /livez HTTP/1.1\r\nHost: shop\r\n\r\n")
-        .await
-        .expect("it reads");
+    kept_alive.write_all(b"GET /livez HTTP/1.1\r\nHost: shop\r\n\r\n").await.expect("it reads");
     let mut begun = [0; 12];
     kept_alive.read_exact(&mut begun).await.expect("it answers");
     assert_eq!(&begun, b"HTTP/1.1 200");
 
     let began_at = Instant::now();
     assert_eq!(instance.stop_gracefully().await, Some(0));
-    assert!(
-        began_at.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        began_at.elapsed()
-    );
+    assert!(began_at.elapsed() < Duration::from_secs(5), "{:?}", began_at.elapsed());
 }
 
 #[tokio::test]
 async fn a_request_that_never_ends_does_not_spoil_a_stop() {
     let folder = Scratch::new();
-    let instance = Instance::embedded(folder.path())
-        .setting("SEGSTOCK_STOP_DEADLINE_MS", "1000")
-        .start()
-        .await;
+    let instance = Instance::embedded(folder.path()).setting("SEGSTOCK_STOP_DEADLINE_MS", "1000").start().await;
     let mut endless = Vec::new();
     for begun in ["", "\r\n", "\r\n{"] {
         let mut connection = instance.connect().await;
         let head = "POST /orders HTTP/1.1\r\nHost: shop\r\nContent-Type: application/json\r\nContent-Length: 100\r\n";
         let request = format!("{head}{begun}");
-        connection
-            .write_all(request.as_bytes())
-            .await
-            .expect("it reads");
+        connection.write_all(request.as_bytes()).await.expect("it reads");
         endless.push(connection);
     }
     let id = placed(&buy(&instance, "demo", 1, "ada", None).await);
     // No order was lost and no lease left behind: there is nothing to complain about.
-    assert_eq!(
-        instance.stop_gracefully().await,
-        Some(0),
-        "{}",
-        instance.logs()
-    );
+    assert_eq!(instance.stop_gracefully().await, Some(0), "{}", instance.logs());
     let observer = Observer::of_embedded(folder.path()).await;
     observer.audit("demo", &[id]).await;
 }

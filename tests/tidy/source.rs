@@ -17,9 +17,7 @@ pub(super) struct Source {
 impl Source {
     /// The parts of a path below `src`: `["guard", "redis", "keys.rs"]`.
     pub(super) fn parts(&self) -> Vec<&str> {
-        self.path
-            .strip_prefix("src/")
-            .map_or_else(Vec::new, |below| below.split('/').collect())
+        self.path.strip_prefix("src/").map_or_else(Vec::new, |below| below.split('/').collect())
     }
 
     /// The module of the crate that the file belongs to: `guard` for `src/guard/redis/keys.rs`.
@@ -70,12 +68,7 @@ pub(super) fn relative(path: &Path) -> String {
 pub(super) fn sources(folder: &str) -> Vec<Source> {
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).expect("the file can be read");
-        Source {
-            path: relative(&path),
-            uncommented: blank(&text, false),
-            code: blank(&text, true),
-            text,
-        }
+        Source { path: relative(&path), uncommented: blank(&text, false), code: blank(&text, true), text }
     };
     files(folder, "rs").into_iter().map(read).collect()
 }
@@ -135,9 +128,7 @@ fn character_length(text: &str) -> Option<usize> {
         return inside[2..].find('\'').map(|end| end + 4);
     }
     let character = inside.chars().next()?;
-    inside[character.len_utf8()..]
-        .starts_with('\'')
-        .then_some(character.len_utf8() + 2)
+    inside[character.len_utf8()..].starts_with('\'').then_some(character.len_utf8() + 2)
 }
 
 fn is_of_a_name(character: char) -> bool {
@@ -146,8 +137,7 @@ fn is_of_a_name(character: char) -> bool {
 
 /// The names in a piece of code.
 pub(super) fn names(code: &str) -> impl Iterator<Item = &str> {
-    code.split(|character| !is_of_a_name(character))
-        .filter(|name| !name.is_empty())
+    code.split(|character| !is_of_a_name(character)).filter(|name| !name.is_empty())
 }
 
 /// The paths that follow each `prefix` (such as `crate::`): `a::B` for `crate::a::B`, and for `crate::a::{B, C}` both.
@@ -171,9 +161,7 @@ fn expand<'a>(base: &str, code: &'a str, found: &mut Vec<String>) -> &'a str {
         if let Some(group) = name.strip_prefix('{') {
             rest = group;
             while !rest.trim_start().starts_with('}') {
-                rest = expand(&path, rest, found)
-                    .trim_start()
-                    .trim_start_matches(',');
+                rest = expand(&path, rest, found).trim_start().trim_start_matches(',');
             }
             return rest.trim_start().strip_prefix('}').unwrap_or_default();
         }
@@ -183,11 +171,7 @@ fn expand<'a>(base: &str, code: &'a str, found: &mut Vec<String>) -> &'a str {
             found.push(path);
             return name.get(1..).unwrap_or_default();
         }
-        path = if path.is_empty() {
-            name[..length].to_owned()
-        } else {
-            format!("{path}::{}", &name[..length])
-        };
+        path = if path.is_empty() { name[..length].to_owned() } else { format!("{path}::{}", &name[..length]) };
         match name[length..].strip_prefix("::") {
             Some(after) => rest = after,
             None => {
@@ -201,9 +185,8 @@ fn expand<'a>(base: &str, code: &'a str, found: &mut Vec<String>) -> &'a str {
 /// The name of the function that a line begins.
 pub(super) fn function_name(line: &str) -> Option<&str> {
     let (before, after) = line.split_once("fn ")?;
-    let only_keywords = before
-        .split_whitespace()
-        .all(|word| ["async", "const", "unsafe"].contains(&word) || word.starts_with("pub"));
+    let only_keywords =
+        before.split_whitespace().all(|word| ["async", "const", "unsafe"].contains(&word) || word.starts_with("pub"));
     only_keywords.then(|| names(after).next()).flatten()
 }
 
@@ -211,17 +194,12 @@ pub(super) fn function_name(line: &str) -> Option<&str> {
 pub(super) fn function_length(lines: &[&str]) -> usize {
     let depth = lines[0].len() - lines[0].trim_start().len();
     let closes = |line: &str| line.len() > depth && line[depth..].starts_with('}');
-    let body = lines
-        .iter()
-        .position(|line| line.trim_end().ends_with(['{', ';', '}']))
-        .unwrap_or(0);
+    let body = lines.iter().position(|line| line.trim_end().ends_with(['{', ';', '}'])).unwrap_or(0);
     if !lines[body].trim_end().ends_with('{') {
         return body + 1;
     }
     let end = lines.iter().skip(body + 1).position(|line| {
-        line.trim_start().starts_with('}')
-            && closes(line)
-            && !line.starts_with(&" ".repeat(depth + 1))
+        line.trim_start().starts_with('}') && closes(line) && !line.starts_with(&" ".repeat(depth + 1))
     });
     end.map_or(lines.len(), |end| body + 2 + end)
 }

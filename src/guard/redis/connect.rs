@@ -5,9 +5,7 @@ use std::time::Duration;
 use deadpool::Runtime;
 use deadpool_redis::Manager;
 use deadpool_redis::redis::io::tcp::TcpSettings;
-use deadpool_redis::redis::{
-    self, AsyncConnectionConfig, ConnectionInfo, InfoDict, IntoConnectionInfo, RedisError,
-};
+use deadpool_redis::redis::{self, AsyncConnectionConfig, ConnectionInfo, InfoDict, IntoConnectionInfo, RedisError};
 
 use super::pool::{FreshManager, Pool};
 use super::{Redis, RedisGuard, Scripts};
@@ -49,11 +47,7 @@ pub enum ConnectError {
 impl RedisGuard {
     /// Connects and checks the version.
     pub async fn connect(options: Options) -> Result<Self, ConnectError> {
-        let info: ConnectionInfo = options
-            .url
-            .as_str()
-            .into_connection_info()
-            .map_err(ConnectError::Url)?;
+        let info: ConnectionInfo = options.url.as_str().into_connection_info().map_err(ConnectError::Url)?;
         let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
         let timeouts = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(options.timeout))
@@ -67,40 +61,24 @@ impl RedisGuard {
             .runtime(Runtime::Tokio1)
             .build();
         // Only a pool with timeouts and without a runtime cannot be built.
-        let pool =
-            Pool(pool.map_err(|error| ConnectError::Unreachable(super::GuardError::new(error)))?);
+        let pool = Pool(pool.map_err(|error| ConnectError::Unreachable(super::GuardError::new(error)))?);
 
         let server: InfoDict = pool
             .run(async |connection| redis::cmd("INFO").query_async(connection).await)
             .await
             .map_err(ConnectError::Unreachable)?;
         check_version(&server.get::<String>("redis_version").unwrap_or_default())?;
-        if server
-            .get::<String>("redis_mode")
-            .is_some_and(|mode| mode == "cluster")
-        {
+        if server.get::<String>("redis_mode").is_some_and(|mode| mode == "cluster") {
             return Err(ConnectError::Cluster);
         }
-        Ok(Self {
-            redis: Arc::new(Redis {
-                pool,
-                scripts: Scripts::new(),
-            }),
-            time_limit: options.lease_time_limit,
-        })
+        Ok(Self { redis: Arc::new(Redis { pool, scripts: Scripts::new() }), time_limit: options.lease_time_limit })
     }
 }
 
 fn check_version(version: &str) -> Result<(), ConnectError> {
-    let mut parts = version
-        .split('.')
-        .map(|part| part.parse::<u32>().unwrap_or(0));
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let (major, minor) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-    if (major, minor) >= OLDEST_VERSION {
-        Ok(())
-    } else {
-        Err(ConnectError::TooOld(version.to_owned()))
-    }
+    if (major, minor) >= OLDEST_VERSION { Ok(()) } else { Err(ConnectError::TooOld(version.to_owned())) }
 }
 
 #[cfg(test)]
@@ -113,10 +91,7 @@ mod tests {
             assert!(check_version(good).is_ok(), "{good}");
         }
         for bad in ["6.0.16", "5.0.14", "", "unknown"] {
-            assert!(
-                matches!(check_version(bad), Err(ConnectError::TooOld(_))),
-                "{bad}"
-            );
+            assert!(matches!(check_version(bad), Err(ConnectError::TooOld(_))), "{bad}");
         }
     }
 }

@@ -16,10 +16,7 @@ pub(super) struct Keys {
 impl Keys {
     pub(super) fn of(segment: &Segment) -> Self {
         let Segment { sku, index, .. } = segment;
-        Self {
-            lock: format!("seg:{{{sku}:{index}}}:lock"),
-            state: format!("seg:{{{sku}:{index}}}"),
-        }
+        Self { lock: format!("seg:{{{sku}:{index}}}:lock"), state: format!("seg:{{{sku}:{index}}}") }
     }
 }
 
@@ -30,11 +27,7 @@ mod tests {
 
     #[test]
     fn the_names_are_the_documented_ones() {
-        let keys = Keys::of(&Segment {
-            product: ProductId(1),
-            sku: Sku::new("demo").unwrap(),
-            index: 7,
-        });
+        let keys = Keys::of(&Segment { product: ProductId(1), sku: Sku::new("demo").unwrap(), index: 7 });
         assert_eq!(keys.lock, "seg:{demo:7}:lock");
         assert_eq!(keys.state, "seg:{demo:7}");
     }

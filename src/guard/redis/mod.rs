@@ -56,17 +56,8 @@ impl Scripts {
 
 #[async_trait]
 impl Guard for RedisGuard {
-    async fn acquire(
-        &self,
-        segment: &Segment,
-        token: &Token,
-        trust: Trust,
-    ) -> Result<Acquired, GuardError> {
-        let held = HeldInRedis {
-            redis: Arc::clone(&self.redis),
-            keys: Keys::of(segment),
-            token: token.clone(),
-        };
+    async fn acquire(&self, segment: &Segment, token: &Token, trust: Trust) -> Result<Acquired, GuardError> {
+        let held = HeldInRedis { redis: Arc::clone(&self.redis), keys: Keys::of(segment), token: token.clone() };
         let mut call = self.redis.scripts.acquire.key(&held.keys.lock);
         call.key(&held.keys.state)
             .arg(token.as_str())
@@ -86,30 +77,17 @@ impl Guard for RedisGuard {
         match read_reply(reply).map_err(GuardError::new)? {
             Reply::Busy { remaining } => Ok(Acquired::Busy { remaining }),
             Reply::Empty => Ok(Acquired::Empty),
-            Reply::Leased(seen) => Ok(Acquired::Leased(Lease::new(
-                Box::new(held),
-                seen,
-                asked_at,
-                self.time_limit,
-            ))),
+            Reply::Leased(seen) => Ok(Acquired::Leased(Lease::new(Box::new(held), seen, asked_at, self.time_limit))),
         }
     }
 
     async fn inspect(&self, segment: &Segment) -> Result<Option<GuardedStock>, GuardError> {
         let keys = Keys::of(segment);
         let mut pipeline = redis::pipe();
-        pipeline
-            .atomic()
-            .cmd("HMGET")
-            .arg(&keys.state)
-            .arg(&["stock", "fence", "dirty"])
-            .exists(&keys.lock);
+        pipeline.atomic().cmd("HMGET").arg(&keys.state).arg(&["stock", "fence", "dirty"]).exists(&keys.lock);
         type Row = ((Option<i64>, Option<i64>, Option<String>), bool);
-        let ((stock, fence, dirty), leased): Row = self
-            .redis
-            .pool
-            .run(async |connection| pipeline.query_async(connection).await)
-            .await?;
+        let ((stock, fence, dirty), leased): Row =
+            self.redis.pool.run(async |connection| pipeline.query_async(connection).await).await?;
         Ok(stock.zip(fence).map(|(stock, fence)| GuardedStock {
             stock,
             fence: Fence(fence),
@@ -118,10 +96,7 @@ impl Guard for RedisGuard {
     }
 
     async fn ping(&self) -> Result<(), GuardError> {
-        self.redis
-            .pool
-            .run(async |connection| redis::cmd("PING").exec_async(connection).await)
-            .await
+        self.redis.pool.run(async |connection| redis::cmd("PING").exec_async(connection).await).await
     }
 }
 
@@ -138,16 +113,10 @@ fn read_reply((verdict, rest): (String, Vec<Value>)) -> Result<Reply, RedisError
     match verdict.as_str() {
         "leased" => {
             let (fence, epoch, stock) = (number()?, number()?, number()?);
-            Ok(Reply::Leased((
-                Fence(fence),
-                Epoch(epoch),
-                u64::try_from(stock).ok(),
-            )))
+            Ok(Reply::Leased((Fence(fence), Epoch(epoch), u64::try_from(stock).ok())))
         }
         "empty" => Ok(Reply::Empty),
-        _ => Ok(Reply::Busy {
-            remaining: Duration::from_millis(number()?.unsigned_abs()),
-        }),
+        _ => Ok(Reply::Busy { remaining: Duration::from_millis(number()?.unsigned_abs()) }),
     }
 }
 
@@ -166,15 +135,9 @@ impl HeldInRedis {
     /// worth one more try.
     async fn still_mine(&self, call: ScriptInvocation<'_>) -> Result<bool, GuardError> {
         let pool = &self.redis.pool;
-        match pool
-            .run(async |connection| call.invoke_async(connection).await)
-            .await
-        {
+        match pool.run(async |connection| call.invoke_async(connection).await).await {
             Ok(mine) => Ok(mine),
-            Err(_first) => {
-                pool.run(async |connection| call.invoke_async(connection).await)
-                    .await
-            }
+            Err(_first) => pool.run(async |connection| call.invoke_async(connection).await).await,
         }
     }
 }
@@ -183,8 +146,7 @@ impl HeldInRedis {
 impl Held for HeldInRedis {
     async fn renew(&mut self, time_limit: Duration) -> Result<bool, GuardError> {
         let mut call = self.redis.scripts.renew.key(&self.keys.lock);
-        call.arg(self.token.as_str())
-            .arg(time_limit.as_millis() as u64);
+        call.arg(self.token.as_str()).arg(time_limit.as_millis() as u64);
         self.still_mine(call).await
     }
 
@@ -204,10 +166,7 @@ impl Held for HeldInRedis {
             Ending::Dirty => ("dirty", 0),
         };
         let mut call = self.redis.scripts.release.key(&self.keys.lock);
-        call.key(&self.keys.state)
-            .arg(self.token.as_str())
-            .arg(verdict)
-            .arg(change);
+        call.key(&self.keys.state).arg(self.token.as_str()).arg(verdict).arg(change);
         self.still_mine(call).await
     }
 }

@@ -24,11 +24,7 @@ impl managed::Manager for FreshManager {
         self.0.create().await
     }
 
-    async fn recycle(
-        &self,
-        connection: &mut MultiplexedConnection,
-        metrics: &Metrics,
-    ) -> RecycleResult<RedisError> {
+    async fn recycle(&self, connection: &mut MultiplexedConnection, metrics: &Metrics) -> RecycleResult<RedisError> {
         if metrics.last_used() < FRESH {
             return Ok(());
         }
@@ -53,10 +49,7 @@ impl Pool {
             other => GuardError::new(other.to_string()),
         })?;
         let outcome = command(&mut connection).await;
-        if outcome
-            .as_ref()
-            .is_err_and(|error| error.is_unrecoverable_error() || error.is_timeout())
-        {
+        if outcome.as_ref().is_err_and(|error| error.is_unrecoverable_error() || error.is_timeout()) {
             let _broken = Object::take(connection);
         }
         outcome.map_err(GuardError::new)

@@ -63,10 +63,7 @@ impl PostgresLedger {
                 })
             })
             .connect_lazy_with(connect);
-        Ok(Self {
-            pool,
-            timeout: options.timeout,
-        })
+        Ok(Self { pool, timeout: options.timeout })
     }
 }
 
@@ -90,10 +87,7 @@ async fn prepare(connect: &PgConnectOptions, timeout: Duration) -> Result<(), Co
     if encoding != "UTF8" {
         return Err(ConnectError::Encoding(encoding));
     }
-    sqlx::migrate!("migrations/postgres")
-        .run(&mut connection)
-        .await
-        .map_err(ConnectError::Migration)
+    sqlx::migrate!("migrations/postgres").run(&mut connection).await.map_err(ConnectError::Migration)
 }
 
 fn check_version(server_version_num: &str) -> Result<(), ConnectError> {
@@ -111,9 +105,6 @@ mod tests {
     fn old_servers_are_refused() {
         assert!(check_version("130000").is_ok());
         assert!(check_version("180001").is_ok());
-        assert!(matches!(
-            check_version("120022"),
-            Err(ConnectError::TooOld(_))
-        ));
+        assert!(matches!(check_version("120022"), Err(ConnectError::TooOld(_))));
     }
 }

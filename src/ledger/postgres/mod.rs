@@ -20,13 +20,10 @@ pub use connect::{ConnectError, Options};
 
 use self::rows::{order_row, product_row, segment_row};
 use super::row::units;
-use super::{
-    GatherLeg, Ledger, LedgerError, OrderFilter, OrderSums, ProductTotals, Settled, SettledOrder,
-    Settlement,
-};
+use super::{GatherLeg, Ledger, LedgerError, OrderFilter, OrderSums, ProductTotals, Settled, SettledOrder, Settlement};
 use crate::domain::{
-    Epoch, Fence, NewProduct, Order, OrderKey, OrderStatus, Product, ProductId, Reloaded, Segment,
-    SegmentStock, Sku, split_stock,
+    Epoch, Fence, NewProduct, Order, OrderKey, OrderStatus, Product, ProductId, Reloaded, Segment, SegmentStock, Sku,
+    split_stock,
 };
 
 /// A ledger in one PostgreSQL database.
@@ -47,11 +44,7 @@ impl PostgresLedger {
     {
         let mut checkout: Option<PoolConnection<Postgres>> = None;
         let statement = async {
-            let connection = self
-                .pool
-                .acquire()
-                .await
-                .map_err(LedgerError::NothingHappened)?;
+            let connection = self.pool.acquire().await.map_err(LedgerError::NothingHappened)?;
             work(checkout.insert(connection)).await.map_err(classify)
         };
         let outcome = match tokio::time::timeout(self.timeout, statement).await {
@@ -74,23 +67,15 @@ impl PostgresLedger {
 /// An answer of the server with an SQLSTATE means that the statement was rolled back. Not so where a connection or the
 /// whole server goes down with it (FATAL, PANIC): that may come after the commit.
 fn classify(error: sqlx::Error) -> LedgerError {
-    let answer = error
-        .as_database_error()
-        .and_then(|answer| answer.try_downcast_ref::<PgDatabaseError>());
+    let answer = error.as_database_error().and_then(|answer| answer.try_downcast_ref::<PgDatabaseError>());
     let rolled_back = answer.is_some_and(|answer| matches!(answer.severity(), PgSeverity::Error));
-    if rolled_back {
-        LedgerError::NothingHappened(error)
-    } else {
-        LedgerError::OutcomeUnknown(error)
-    }
+    if rolled_back { LedgerError::NothingHappened(error) } else { LedgerError::OutcomeUnknown(error) }
 }
 
 #[async_trait]
 impl Ledger for PostgresLedger {
     async fn create_product(&self, new: &NewProduct) -> Result<Option<Product>, LedgerError> {
-        let shares: Vec<i64> = split_stock(new.stock.0, new.segments.0)
-            .map(|share| share as i64)
-            .collect();
+        let shares: Vec<i64> = split_stock(new.stock.0, new.segments.0).map(|share| share as i64).collect();
         let query = sqlx::query(include_str!("queries/create_product.sql"))
             .bind(new.sku.as_str().to_owned())
             .bind(new.name.0.clone())
@@ -98,32 +83,21 @@ impl Ledger for PostgresLedger {
             .bind(new.window.starts_at)
             .bind(new.window.ends_at)
             .bind(shares);
-        let row = self
-            .run(|connection| Box::pin(query.fetch_optional(connection)))
-            .await?;
+        let row = self.run(|connection| Box::pin(query.fetch_optional(connection))).await?;
         row.as_ref().map(product_row).transpose()
     }
 
     async fn product(&self, sku: &Sku) -> Result<Option<Product>, LedgerError> {
-        let query =
-            sqlx::query("SELECT * FROM products WHERE sku = $1").bind(sku.as_str().to_owned());
-        let row = self
-            .run(|connection| Box::pin(query.fetch_optional(connection)))
-            .await?;
+        let query = sqlx::query("SELECT * FROM products WHERE sku = $1").bind(sku.as_str().to_owned());
+        let row = self.run(|connection| Box::pin(query.fetch_optional(connection))).await?;
         row.as_ref().map(product_row).transpose()
     }
 
-    async fn products(
-        &self,
-        after: Option<&Sku>,
-        limit: u32,
-    ) -> Result<Vec<ProductTotals>, LedgerError> {
+    async fn products(&self, after: Option<&Sku>, limit: u32) -> Result<Vec<ProductTotals>, LedgerError> {
         let query = sqlx::query(include_str!("queries/products.sql"))
             .bind(after.map(|sku| sku.as_str().to_owned()))
             .bind(i64::from(limit));
-        let rows = self
-            .run(|connection| Box::pin(query.fetch_all(connection)))
-            .await?;
+        let rows = self.run(|connection| Box::pin(query.fetch_all(connection))).await?;
         let totals = |row: &PgRow| {
             Ok(ProductTotals {
                 product: product_row(row)?,
@@ -136,9 +110,7 @@ impl Ledger for PostgresLedger {
 
     async fn segments(&self, product: ProductId) -> Result<Vec<SegmentStock>, LedgerError> {
         let query = sqlx::query(include_str!("queries/segments.sql")).bind(product.0);
-        let rows = self
-            .run(|connection| Box::pin(query.fetch_all(connection)))
-            .await?;
+        let rows = self.run(|connection| Box::pin(query.fetch_all(connection))).await?;
         rows.iter().map(segment_row).collect()
     }
 
@@ -147,9 +119,7 @@ impl Ledger for PostgresLedger {
             "SELECT coalesce(sum(quantity), 0)::bigint AS held FROM orders WHERE product_id = $1 AND status = 0",
         )
         .bind(product.0);
-        let row = self
-            .run(|connection| Box::pin(query.fetch_one(connection)))
-            .await?;
+        let row = self.run(|connection| Box::pin(query.fetch_one(connection))).await?;
         sum_column(&row, "held")
     }
 
@@ -158,10 +128,7 @@ impl Ledger for PostgresLedger {
         let ids: Vec<Uuid> = orders.iter().map(|order| order.id).collect();
         let keys: Vec<Uuid> = orders.iter().map(|order| order.key.column()).collect();
         let quantities: Vec<i32> = orders.iter().map(|order| order.quantity.column()).collect();
-        let customers: Vec<&str> = orders
-            .iter()
-            .map(|order| order.customer_id.as_str())
-            .collect();
+        let customers: Vec<&str> = orders.iter().map(|order| order.customer_id.as_str()).collect();
         let total: u64 = orders.iter().map(|order| order.quantity.units()).sum();
         let query = sqlx::query(include_str!("queries/settle.sql"))
             .bind(settlement.segment.product.0)
@@ -174,13 +141,9 @@ impl Ledger for PostgresLedger {
             .bind(keys)
             .bind(quantities)
             .bind(customers);
-        let row = self
-            .run(|connection| Box::pin(query.fetch_one(connection)))
-            .await?;
+        let row = self.run(|connection| Box::pin(query.fetch_one(connection))).await?;
         if column(&row, "settled")? {
-            Ok(Settled::Committed {
-                already_known: column(&row, "already_known")?,
-            })
+            Ok(Settled::Committed { already_known: column(&row, "already_known")? })
         } else {
             Ok(Settled::Refused)
         }
@@ -192,9 +155,7 @@ impl Ledger for PostgresLedger {
             .bind(index_column(segment.index))
             .bind(fence.0)
             .bind(Fence::RELOAD_STRIDE);
-        let row = self
-            .run(|connection| Box::pin(query.fetch_one(connection)))
-            .await?;
+        let row = self.run(|connection| Box::pin(query.fetch_one(connection))).await?;
         Ok(Reloaded {
             stock: sum_column(&row, "stock")?,
             fence: Fence(column(&row, "fence")?),
@@ -205,11 +166,7 @@ impl Ledger for PostgresLedger {
     async fn gather(&self, product: ProductId, legs: &[GatherLeg]) -> Result<bool, LedgerError> {
         let query = sqlx::query(include_str!("queries/gather.sql"))
             .bind(product.0)
-            .bind(
-                legs.iter()
-                    .map(|leg| index_column(leg.index))
-                    .collect::<Vec<i16>>(),
-            )
+            .bind(legs.iter().map(|leg| index_column(leg.index)).collect::<Vec<i16>>())
             .bind(legs.iter().map(|leg| leg.fence.0).collect::<Vec<i64>>())
             .bind(legs.iter().map(|leg| leg.epoch.0).collect::<Vec<i64>>())
             .bind(legs.iter().map(|leg| leg.units).collect::<Vec<i64>>());
@@ -229,17 +186,11 @@ impl Ledger for PostgresLedger {
         .await
     }
 
-    async fn settled_orders(
-        &self,
-        ids: &[Uuid],
-        keys: &[OrderKey],
-    ) -> Result<Vec<SettledOrder>, LedgerError> {
+    async fn settled_orders(&self, ids: &[Uuid], keys: &[OrderKey]) -> Result<Vec<SettledOrder>, LedgerError> {
         let query = sqlx::query(include_str!("queries/settled_orders.sql"))
             .bind(ids.to_vec())
             .bind(keys.iter().map(|key| key.column()).collect::<Vec<Uuid>>());
-        let rows = self
-            .run(|connection| Box::pin(query.fetch_all(connection)))
-            .await?;
+        let rows = self.run(|connection| Box::pin(query.fetch_all(connection))).await?;
         rows.iter().map(order_row).collect()
     }
 
@@ -261,20 +212,12 @@ impl Ledger for PostgresLedger {
             .bind(i64::from(filter.limit));
         if let Some(customer) = &filter.customer_id {
             let (low, high) = OrderKey::range_of(customer);
-            query = query
-                .bind(sku)
-                .bind(customer.clone())
-                .bind(low.column())
-                .bind(high.column());
+            query = query.bind(sku).bind(customer.clone()).bind(low.column()).bind(high.column());
         } else if sku.is_some() {
             query = query.bind(sku);
         }
-        let rows = self
-            .run(|connection| Box::pin(query.fetch_all(connection)))
-            .await?;
-        rows.iter()
-            .map(|row| order_row(row).map(|settled| settled.order))
-            .collect()
+        let rows = self.run(|connection| Box::pin(query.fetch_all(connection))).await?;
+        rows.iter().map(|row| order_row(row).map(|settled| settled.order)).collect()
     }
 
     async fn order_keys(
@@ -283,26 +226,16 @@ impl Ledger for PostgresLedger {
         after: Option<Uuid>,
         limit: u32,
     ) -> Result<Vec<(Uuid, OrderKey)>, LedgerError> {
-        let query = sqlx::query(include_str!("queries/order_keys.sql"))
-            .bind(product.0)
-            .bind(after)
-            .bind(i64::from(limit));
-        let rows = self
-            .run(|connection| Box::pin(query.fetch_all(connection)))
-            .await?;
-        let key = |row: &PgRow| {
-            Ok((
-                column(row, "id")?,
-                OrderKey::from_column(column(row, "customer_key")?),
-            ))
-        };
+        let query =
+            sqlx::query(include_str!("queries/order_keys.sql")).bind(product.0).bind(after).bind(i64::from(limit));
+        let rows = self.run(|connection| Box::pin(query.fetch_all(connection))).await?;
+        let key = |row: &PgRow| Ok((column(row, "id")?, OrderKey::from_column(column(row, "customer_key")?)));
         rows.iter().map(key).collect()
     }
 
     async fn order_sums(&self, product: ProductId) -> Result<OrderSums, LedgerError> {
         let sums = sqlx::query(include_str!("queries/order_sums.sql")).bind(product.0);
-        let repeated =
-            sqlx::query_scalar(include_str!("queries/repeated_keys.sql")).bind(product.0);
+        let repeated = sqlx::query_scalar(include_str!("queries/repeated_keys.sql")).bind(product.0);
         let (rows, repeated): (Vec<PgRow>, i64) = self
             .run(|connection| {
                 Box::pin(async move {
@@ -323,8 +256,7 @@ impl Ledger for PostgresLedger {
 
     async fn ping(&self) -> Result<(), LedgerError> {
         let query = sqlx::query("SELECT 1");
-        self.run(|connection| Box::pin(query.execute(connection)))
-            .await?;
+        self.run(|connection| Box::pin(query.execute(connection))).await?;
         Ok(())
     }
 
@@ -343,8 +275,7 @@ fn column<'r, T>(row: &'r PgRow, name: &str) -> Result<T, LedgerError>
 where
     T: sqlx::Decode<'r, Postgres> + sqlx::Type<Postgres>,
 {
-    row.try_get(name)
-        .map_err(|error| LedgerError::Unreadable(format!("{name}: {error}")))
+    row.try_get(name).map_err(|error| LedgerError::Unreadable(format!("{name}: {error}")))
 }
 
 /// Reads a column that counts units.

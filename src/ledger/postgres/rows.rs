@@ -44,11 +44,8 @@ pub(super) fn segment_row(row: &PgRow) -> Result<SegmentStock, LedgerError> {
 
 /// A row of `orders` joined with its product's SKU.
 pub(super) fn order_row(row: &PgRow) -> Result<SettledOrder, LedgerError> {
-    let (quantity, segment, status): (i32, i16, i16) = (
-        column(row, "quantity")?,
-        column(row, "segment")?,
-        column(row, "status")?,
-    );
+    let (quantity, segment, status): (i32, i16, i16) =
+        (column(row, "quantity")?, column(row, "segment")?, column(row, "status")?);
     OrderColumns {
         id: column(row, "id")?,
         sku: column(row, "sku")?,

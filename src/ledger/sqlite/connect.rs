@@ -56,19 +56,12 @@ impl SqliteLedger {
             .connect_with(file.clone())
             .await
             .map_err(OpenError::File)?;
-        sqlx::migrate!("migrations/sqlite")
-            .run(&writer)
-            .await
-            .map_err(OpenError::Migration)?;
+        sqlx::migrate!("migrations/sqlite").run(&writer).await.map_err(OpenError::Migration)?;
         let readers = SqlitePoolOptions::new()
             .max_connections(READERS)
             .acquire_timeout(options.timeout)
             .test_before_acquire(false)
             .connect_lazy_with(file.read_only(true));
-        Ok(Self {
-            writer,
-            readers,
-            timeout: options.timeout,
-        })
+        Ok(Self { writer, readers, timeout: options.timeout })
     }
 }

@@ -18,13 +18,10 @@ pub use connect::{OpenError, Options};
 
 use self::rows::{order_row, product_row, segment_row};
 use super::row::units;
-use super::{
-    GatherLeg, Ledger, LedgerError, OrderFilter, OrderSums, ProductTotals, Settled, SettledOrder,
-    Settlement,
-};
+use super::{GatherLeg, Ledger, LedgerError, OrderFilter, OrderSums, ProductTotals, Settled, SettledOrder, Settlement};
 use crate::domain::{
-    Epoch, Fence, NewProduct, Order, OrderKey, OrderStatus, Product, ProductId, Reloaded, Segment,
-    SegmentStock, Sku, split_stock,
+    Epoch, Fence, NewProduct, Order, OrderKey, OrderStatus, Product, ProductId, Reloaded, Segment, SegmentStock, Sku,
+    split_stock,
 };
 
 /// A ledger in one SQLite file.
@@ -44,11 +41,7 @@ impl SqliteLedger {
         &self,
         work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<Option<T>, sqlx::Error>,
     ) -> Result<Option<T>, LedgerError> {
-        let mut connection = self
-            .writer
-            .acquire()
-            .await
-            .map_err(LedgerError::NothingHappened)?;
+        let mut connection = self.writer.acquire().await.map_err(LedgerError::NothingHappened)?;
         let outcome = transact(&mut connection, work).await;
         if outcome.is_err() {
             connection.close_on_drop();
@@ -61,8 +54,7 @@ impl SqliteLedger {
         &self,
         query: sqlx::query::Query<'_, sqlx::Sqlite, sqlx::sqlite::SqliteArguments>,
     ) -> Result<Vec<SqliteRow>, LedgerError> {
-        let elapsed =
-            |_| LedgerError::NothingHappened(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()));
+        let elapsed = |_| LedgerError::NothingHappened(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()));
         tokio::time::timeout(self.timeout, query.fetch_all(&self.readers))
             .await
             .map_err(elapsed)?
@@ -70,15 +62,10 @@ impl SqliteLedger {
     }
 
     /// Reads the one number that a statement returns.
-    async fn read_sum(
-        &self,
-        statement: &'static str,
-        product: ProductId,
-    ) -> Result<u64, LedgerError> {
+    async fn read_sum(&self, statement: &'static str, product: ProductId) -> Result<u64, LedgerError> {
         let rows = self.read(sqlx::query(statement).bind(product.0)).await?;
         let sum: Option<i64> = rows.first().and_then(|row| row.try_get(0).ok());
-        sum.and_then(units)
-            .ok_or_else(|| LedgerError::Unreadable("a sum".to_owned()))
+        sum.and_then(units).ok_or_else(|| LedgerError::Unreadable("a sum".to_owned()))
     }
 }
 
@@ -89,19 +76,11 @@ async fn transact<T>(
     let begun = connection.begin_with("BEGIN IMMEDIATE").await;
     let mut transaction = begun.map_err(LedgerError::NothingHappened)?;
     // A failed statement drops the transaction, which rolls it back.
-    let outcome = work(&mut transaction)
-        .await
-        .map_err(LedgerError::NothingHappened)?;
+    let outcome = work(&mut transaction).await.map_err(LedgerError::NothingHappened)?;
     if outcome.is_some() {
-        transaction
-            .commit()
-            .await
-            .map_err(LedgerError::OutcomeUnknown)?;
+        transaction.commit().await.map_err(LedgerError::OutcomeUnknown)?;
     } else {
-        transaction
-            .rollback()
-            .await
-            .map_err(LedgerError::NothingHappened)?;
+        transaction.rollback().await.map_err(LedgerError::NothingHappened)?;
     }
     Ok(outcome)
 }
@@ -135,16 +114,11 @@ impl Ledger for SqliteLedger {
     }
 
     async fn product(&self, sku: &Sku) -> Result<Option<Product>, LedgerError> {
-        let query =
-            sqlx::query("SELECT * FROM products WHERE sku = ?1").bind(sku.as_str().to_owned());
+        let query = sqlx::query("SELECT * FROM products WHERE sku = ?1").bind(sku.as_str().to_owned());
         self.read(query).await?.first().map(product_row).transpose()
     }
 
-    async fn products(
-        &self,
-        after: Option<&Sku>,
-        limit: u32,
-    ) -> Result<Vec<ProductTotals>, LedgerError> {
+    async fn products(&self, after: Option<&Sku>, limit: u32) -> Result<Vec<ProductTotals>, LedgerError> {
         let query = sqlx::query(include_str!("queries/products.sql"))
             .bind(after.map(|sku| sku.as_str().to_owned()))
             .bind(limit);
@@ -162,37 +136,20 @@ impl Ledger for SqliteLedger {
         let query = sqlx::query(
             "SELECT \"index\", allotted, taken, fence, epoch FROM segments WHERE product_id = ?1 ORDER BY \"index\"",
         );
-        self.read(query.bind(product.0))
-            .await?
-            .iter()
-            .map(segment_row)
-            .collect()
+        self.read(query.bind(product.0)).await?.iter().map(segment_row).collect()
     }
 
     async fn held(&self, product: ProductId) -> Result<u64, LedgerError> {
-        let statement =
-            "SELECT coalesce(sum(quantity), 0) FROM orders WHERE product_id = ?1 AND status = 0";
+        let statement = "SELECT coalesce(sum(quantity), 0) FROM orders WHERE product_id = ?1 AND status = 0";
         self.read_sum(statement, product).await
     }
 
     async fn settle(&self, settlement: &Settlement<'_>) -> Result<Settled, LedgerError> {
-        let Settlement {
-            segment,
-            fence,
-            epoch,
-            orders,
-        } = *settlement;
+        let Settlement { segment, fence, epoch, orders } = *settlement;
         let total: u64 = orders.iter().map(|order| order.quantity.units()).sum();
         let rows: Vec<(String, String, u64, &str)> = orders
             .iter()
-            .map(|order| {
-                (
-                    hex(order.id),
-                    hex(order.key.column()),
-                    order.quantity.units(),
-                    order.customer_id.as_str(),
-                )
-            })
+            .map(|order| (hex(order.id), hex(order.key.column()), order.quantity.units(), order.customer_id.as_str()))
             .collect();
         let rows = json(&rows);
         let inserted = self
@@ -208,14 +165,13 @@ impl Ledger for SqliteLedger {
                 if good == 0 {
                     return Ok(None);
                 }
-                let inserted: Vec<(Uuid, i64)> =
-                    sqlx::query_as(include_str!("queries/insert_orders.sql"))
-                        .bind(segment.product.0)
-                        .bind(segment.index)
-                        .bind(OrderStatus::Confirmed.column())
-                        .bind(rows)
-                        .fetch_all(&mut *connection)
-                        .await?;
+                let inserted: Vec<(Uuid, i64)> = sqlx::query_as(include_str!("queries/insert_orders.sql"))
+                    .bind(segment.product.0)
+                    .bind(segment.index)
+                    .bind(OrderStatus::Confirmed.column())
+                    .bind(rows)
+                    .fetch_all(&mut *connection)
+                    .await?;
                 sqlx::query(include_str!("queries/take.sql"))
                     .bind(segment.product.0)
                     .bind(segment.index)
@@ -229,12 +185,9 @@ impl Ledger for SqliteLedger {
         let Some(inserted) = inserted else {
             return Ok(Settled::Refused);
         };
-        let inserted: std::collections::HashSet<Uuid> =
-            inserted.into_iter().map(|(id, _)| id).collect();
+        let inserted: std::collections::HashSet<Uuid> = inserted.into_iter().map(|(id, _)| id).collect();
         let ids = orders.iter().map(|order| order.id);
-        Ok(Settled::Committed {
-            already_known: ids.filter(|id| !inserted.contains(id)).collect(),
-        })
+        Ok(Settled::Committed { already_known: ids.filter(|id| !inserted.contains(id)).collect() })
     }
 
     async fn reload(&self, segment: &Segment, fence: Fence) -> Result<Reloaded, LedgerError> {
@@ -250,9 +203,7 @@ impl Ledger for SqliteLedger {
                     .await
             })
             .await?
-            .ok_or_else(|| {
-                LedgerError::Unreadable(format!("segment {index} of {} is missing", segment.sku))
-            })?;
+            .ok_or_else(|| LedgerError::Unreadable(format!("segment {index} of {} is missing", segment.sku)))?;
         Ok(Reloaded {
             stock: sum_column(&row, "stock")?,
             fence: Fence(column(&row, "fence")?),
@@ -283,16 +234,10 @@ impl Ledger for SqliteLedger {
         Ok(done.is_some())
     }
 
-    async fn settled_orders(
-        &self,
-        ids: &[Uuid],
-        keys: &[OrderKey],
-    ) -> Result<Vec<SettledOrder>, LedgerError> {
+    async fn settled_orders(&self, ids: &[Uuid], keys: &[OrderKey]) -> Result<Vec<SettledOrder>, LedgerError> {
         let ids: Vec<String> = ids.iter().map(|id| hex(*id)).collect();
         let keys: Vec<String> = keys.iter().map(|key| hex(key.column())).collect();
-        let query = sqlx::query(include_str!("queries/settled_orders.sql"))
-            .bind(json(&ids))
-            .bind(json(&keys));
+        let query = sqlx::query(include_str!("queries/settled_orders.sql")).bind(json(&ids)).bind(json(&keys));
         self.read(query).await?.iter().map(order_row).collect()
     }
 
@@ -308,24 +253,16 @@ impl Ledger for SqliteLedger {
             (None, None) => include_str!("queries/orders.sql"),
         };
         let sku = filter.sku.as_ref().map(|sku| sku.as_str().to_owned());
-        let mut query = sqlx::query(statement)
-            .bind(filter.status.map(OrderStatus::column))
-            .bind(filter.after)
-            .bind(filter.limit);
+        let mut query =
+            sqlx::query(statement).bind(filter.status.map(OrderStatus::column)).bind(filter.after).bind(filter.limit);
         if let Some(customer) = &filter.customer_id {
             let (low, high) = OrderKey::range_of(customer);
-            query = query
-                .bind(sku)
-                .bind(customer.clone())
-                .bind(low.column())
-                .bind(high.column());
+            query = query.bind(sku).bind(customer.clone()).bind(low.column()).bind(high.column());
         } else if sku.is_some() {
             query = query.bind(sku);
         }
         let rows = self.read(query).await?;
-        rows.iter()
-            .map(|row| order_row(row).map(|settled| settled.order))
-            .collect()
+        rows.iter().map(|row| order_row(row).map(|settled| settled.order)).collect()
     }
 
     async fn order_keys(
@@ -339,25 +276,16 @@ impl Ledger for SqliteLedger {
             .bind(after.unwrap_or(Uuid::nil()))
             .bind(limit);
         let rows = self.read(query).await?;
-        let key = |row: &SqliteRow| {
-            Ok((
-                column(row, "id")?,
-                OrderKey::from_column(column(row, "customer_key")?),
-            ))
-        };
+        let key = |row: &SqliteRow| Ok((column(row, "id")?, OrderKey::from_column(column(row, "customer_key")?)));
         rows.iter().map(key).collect()
     }
 
     async fn order_sums(&self, product: ProductId) -> Result<OrderSums, LedgerError> {
-        let rows = self
-            .read(sqlx::query(include_str!("queries/order_sums.sql")).bind(product.0))
-            .await?;
+        let rows = self.read(sqlx::query(include_str!("queries/order_sums.sql")).bind(product.0)).await?;
         let sum = |row: &SqliteRow| Ok((column(row, "segment")?, sum_column(row, "live_units")?));
         Ok(OrderSums {
             live_units: rows.iter().map(sum).collect::<Result<_, LedgerError>>()?,
-            repeated_keys: self
-                .read_sum(include_str!("queries/repeated_keys.sql"), product)
-                .await?,
+            repeated_keys: self.read_sum(include_str!("queries/repeated_keys.sql"), product).await?,
         })
     }
 
@@ -389,8 +317,7 @@ fn column<'r, T>(row: &'r SqliteRow, name: &str) -> Result<T, LedgerError>
 where
     T: sqlx::Decode<'r, sqlx::Sqlite> + sqlx::Type<sqlx::Sqlite>,
 {
-    row.try_get(name)
-        .map_err(|error| LedgerError::Unreadable(format!("{name}: {error}")))
+    row.try_get(name).map_err(|error| LedgerError::Unreadable(format!("{name}: {error}")))
 }
 
 /// Reads a column that counts units.

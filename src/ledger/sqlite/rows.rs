@@ -14,9 +14,7 @@ pub(super) fn product_row(row: &SqliteRow) -> Result<Product, LedgerError> {
     let unreadable = |name: &str| LedgerError::Unreadable(format!("products.{name} of {sku}"));
     let moment = |name: &str| {
         let micros: Option<i64> = column(row, name)?;
-        micros
-            .map(|micros| DateTime::from_timestamp_micros(micros).ok_or_else(|| unreadable(name)))
-            .transpose()
+        micros.map(|micros| DateTime::from_timestamp_micros(micros).ok_or_else(|| unreadable(name))).transpose()
     };
     let max_per_order: Option<i64> = column(row, "max_per_order")?;
     Ok(Product {
@@ -27,10 +25,7 @@ pub(super) fn product_row(row: &SqliteRow) -> Result<Product, LedgerError> {
         max_per_order: max_per_order
             .map(|units| quantity(units).ok_or_else(|| unreadable("max_per_order")))
             .transpose()?,
-        window: SaleWindow {
-            starts_at: moment("starts_at")?,
-            ends_at: moment("ends_at")?,
-        },
+        window: SaleWindow { starts_at: moment("starts_at")?, ends_at: moment("ends_at")? },
         created_at: moment("created_at")?.ok_or_else(|| unreadable("created_at"))?,
     })
 }

@@ -76,9 +76,7 @@ impl Case {
     }
 
     async fn send(&self, instance: &Instance) -> reqwest::Result<Answer> {
-        let mut request = instance
-            .client()
-            .request(self.method.clone(), instance.url(&self.path));
+        let mut request = instance.client().request(self.method.clone(), instance.url(&self.path));
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }

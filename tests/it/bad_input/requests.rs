@@ -85,10 +85,7 @@ async fn wrong_query_parameters(shop: Shop) {
         Case::query("/orders?customer=ada", &["customer"]),
         Case::query("/orders?sku=lamp&sku=mug", &["sku"]),
         Case::query("/orders?sku=lamp&sku=lamp", &["sku"]),
-        Case::query(
-            "/orders?limit=0&after=x&status=x&colour=red",
-            &["limit", "after", "status", "colour"],
-        ),
+        Case::query("/orders?limit=0&after=x&status=x&colour=red", &["limit", "after", "status", "colour"]),
         Case::query("/products?after=a%20b", &["after"]),
         Case::query("/products?sku=lamp", &["sku"]),
     ];
@@ -135,25 +132,14 @@ async fn wrong_addresses_and_methods(shop: Shop) {
     let request = shop.instance.client().delete(shop.instance.url("/orders"));
     let answer = shop.instance.send(request).await;
     let allowed = answer.headers["allow"].to_str().expect("text");
-    assert!(
-        allowed.contains("GET") && allowed.contains("POST"),
-        "{allowed}"
-    );
+    assert!(allowed.contains("GET") && allowed.contains("POST"), "{allowed}");
 }
 
 async fn bodies_up_to_the_limit_are_read(shop: Shop) {
     let instance = open(&shop).await;
-    for content_type in [
-        "application/json; charset=utf-8",
-        "APPLICATION/JSON",
-        "application/vnd.shop.order+json",
-    ] {
+    for content_type in ["application/json; charset=utf-8", "APPLICATION/JSON", "application/vnd.shop.order+json"] {
         let body = format!("{:1$}", order("lamp", 1, "ada").to_string(), 16 * 1024);
-        let request = instance
-            .client()
-            .post(instance.url("/orders"))
-            .header("content-type", content_type)
-            .body(body);
+        let request = instance.client().post(instance.url("/orders")).header("content-type", content_type).body(body);
         placed(&instance.send(request).await);
     }
 }

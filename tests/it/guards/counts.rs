@@ -16,16 +16,10 @@ pub(super) async fn an_unseen_segment_needs_a_reload(kind: Kind) {
 pub(super) async fn a_clean_count_is_handed_on(kind: Kind) {
     let under = kind.with(LONG).await;
     let mut first = under.lease(&Token::random()).await;
-    first
-        .reload(ledger_says(&first, 10))
-        .await
-        .expect("it is held");
+    first.reload(ledger_says(&first, 10)).await.expect("it is held");
     assert_eq!(first.stock(), Some(10));
     let fence = first.fence();
-    first
-        .release(Ending::Clean { taken: 3 })
-        .await
-        .expect("it is held");
+    first.release(Ending::Clean { taken: 3 }).await.expect("it is held");
 
     let next = under.lease(&Token::random()).await;
     assert_eq!(next.stock(), Some(7));
@@ -36,10 +30,7 @@ pub(super) async fn an_empty_segment_is_not_leased(kind: Kind) {
     let under = kind.with(LONG).await;
     under.stock(2).await;
     let lease = under.lease(&Token::random()).await;
-    lease
-        .release(Ending::Clean { taken: 2 })
-        .await
-        .expect("it is held");
+    lease.release(Ending::Clean { taken: 2 }).await.expect("it is held");
     let before = under.inspect().await;
     // The second one would find it busy, had the first one leased it.
     for _ in 0..2 {
@@ -58,12 +49,8 @@ pub(super) async fn a_dirty_release_needs_a_reload(kind: Kind) {
 
     let mut next = under.lease(&Token::random()).await;
     assert_eq!(next.stock(), None);
-    next.reload(ledger_says(&next, 4))
-        .await
-        .expect("it is held");
-    next.release(Ending::Clean { taken: 1 })
-        .await
-        .expect("it is held");
+    next.reload(ledger_says(&next, 4)).await.expect("it is held");
+    next.release(Ending::Clean { taken: 1 }).await.expect("it is held");
     assert_eq!(under.lease(&Token::random()).await.stock(), Some(3));
 }
 
@@ -97,18 +84,11 @@ pub(super) async fn an_untrusted_empty_segment_is_leased(kind: Kind) {
     under.stock(0).await;
     let acquired = under.acquire(&Token::random()).await;
     assert!(matches!(acquired, Acquired::Empty), "{acquired:?}");
-    let mut lease = leased(
-        under
-            .acquire_with(&Token::random(), Trust::LedgerOnly)
-            .await,
-    );
+    let mut lease = leased(under.acquire_with(&Token::random(), Trust::LedgerOnly).await);
     assert_eq!(lease.stock(), None);
     let reloaded = ledger_says(&lease, 5);
     lease.reload(reloaded).await.expect("it is held");
-    lease
-        .release(Ending::Clean { taken: 0 })
-        .await
-        .expect("it is held");
+    lease.release(Ending::Clean { taken: 0 }).await.expect("it is held");
     assert_eq!(under.lease(&Token::random()).await.stock(), Some(5));
 }
 
@@ -121,17 +101,11 @@ pub(super) async fn added_units_raise_the_count(kind: Kind) {
         let before = lease.stock().expect("it is clean");
         lease.add(added);
         assert_eq!(lease.stock(), Some(before + added));
-        lease
-            .release(Ending::Clean { taken })
-            .await
-            .expect("it is held");
+        lease.release(Ending::Clean { taken }).await.expect("it is held");
         assert_eq!(under.inspect().await.map(|held| held.stock), Some(left));
     }
     let lease = under.lease(&Token::random()).await;
-    lease
-        .release(Ending::Clean { taken: -7 })
-        .await
-        .expect("it is held");
+    lease.release(Ending::Clean { taken: -7 }).await.expect("it is held");
     assert_eq!(under.lease(&Token::random()).await.stock(), Some(20));
 }
 
@@ -160,23 +134,13 @@ pub(super) async fn every_lease_has_a_higher_fence(kind: Kind) {
 pub(super) async fn a_reload_carries_the_fence_and_the_epoch_on(kind: Kind) {
     let under = kind.with(LONG).await;
     let mut lease = under.lease(&Token::random()).await;
-    let reloaded = Reloaded {
-        stock: 10,
-        fence: lease.fence().after_reload(Fence(700)),
-        epoch: Epoch(3),
-    };
+    let reloaded = Reloaded { stock: 10, fence: lease.fence().after_reload(Fence(700)), epoch: Epoch(3) };
     lease.reload(reloaded).await.expect("it is held");
     assert_eq!((lease.fence(), lease.epoch()), (reloaded.fence, Epoch(3)));
-    lease
-        .release(Ending::Clean { taken: 0 })
-        .await
-        .expect("it is held");
+    lease.release(Ending::Clean { taken: 0 }).await.expect("it is held");
 
     let next = under.lease(&Token::random()).await;
-    assert_eq!(
-        (next.fence(), next.epoch()),
-        (reloaded.fence.next(), Epoch(3))
-    );
+    assert_eq!((next.fence(), next.epoch()), (reloaded.fence.next(), Epoch(3)));
 }
 
 pub(super) async fn fences_grow_past_the_ledgers_after_everything_is_forgotten(kind: Kind) {
@@ -185,17 +149,10 @@ pub(super) async fn fences_grow_past_the_ledgers_after_everything_is_forgotten(k
     let ledgers = Fence(5 * Fence::RELOAD_STRIDE);
     let mut lease = under.lease(&Token::random()).await;
     assert!(lease.fence() < ledgers);
-    let reloaded = Reloaded {
-        stock: 10,
-        fence: lease.fence().after_reload(ledgers),
-        epoch: Epoch(0),
-    };
+    let reloaded = Reloaded { stock: 10, fence: lease.fence().after_reload(ledgers), epoch: Epoch(0) };
     lease.reload(reloaded).await.expect("it is held");
     assert!(lease.fence() > ledgers);
-    lease
-        .release(Ending::Clean { taken: 0 })
-        .await
-        .expect("it is held");
+    lease.release(Ending::Clean { taken: 0 }).await.expect("it is held");
     assert!(under.lease(&Token::random()).await.fence() > reloaded.fence);
 }
 
@@ -207,18 +164,9 @@ pub(super) async fn what_is_held_can_be_inspected(kind: Kind) {
 
     let reloaded = ledger_says(&lease, 10);
     lease.reload(reloaded).await.expect("it is held");
-    let held = |stock, fence, settled| {
-        Some(GuardedStock {
-            stock,
-            fence,
-            settled,
-        })
-    };
+    let held = |stock, fence, settled| Some(GuardedStock { stock, fence, settled });
     assert_eq!(under.inspect().await, held(10, reloaded.fence, false));
-    lease
-        .release(Ending::Clean { taken: 4 })
-        .await
-        .expect("it is held");
+    lease.release(Ending::Clean { taken: 4 }).await.expect("it is held");
     assert_eq!(under.inspect().await, held(6, reloaded.fence, true));
 
     let lease = under.lease(&Token::random()).await;

@@ -29,10 +29,7 @@ pub(super) async fn long_work_keeps_the_lease(kind: Kind) {
     let mut lease = under.lease(&Token::random()).await;
     lease.keep_during(long_work(&under)).await;
     assert!(lease.remaining().is_some());
-    lease
-        .release(Ending::Clean { taken: 1 })
-        .await
-        .expect("it is held");
+    lease.release(Ending::Clean { taken: 1 }).await.expect("it is held");
     let next = under.lease(&Token::random()).await;
     assert_eq!(next.stock(), Some(9), "it never ran out, so it was clean");
 }
@@ -55,9 +52,7 @@ pub(super) async fn interrupted_work_renews_nothing(kind: Kind) {
     let under = kind.with(SHORT).await;
     let mut lease = under.lease(&Token::random()).await;
     let work = lease.keep_during(std::future::pending::<()>());
-    tokio::time::timeout(SHORT * 2, work)
-        .await
-        .expect_err("it never ends");
+    tokio::time::timeout(SHORT * 2, work).await.expect_err("it never ends");
     under.busy_for().await;
     drop(lease);
     under.lease_after_expiry(&Token::random()).await;
@@ -95,8 +90,5 @@ pub(super) async fn after_a_loss_the_next_lease_is_kept_again(kind: Kind) {
     let reloaded = ledger_says(&lease, 10);
     lease.reload(reloaded).await.expect("it is held");
     lease.keep_during(long_work(&under)).await;
-    lease
-        .release(Ending::Clean { taken: 0 })
-        .await
-        .expect("it is held");
+    lease.release(Ending::Clean { taken: 0 }).await.expect("it is held");
 }

@@ -46,10 +46,7 @@ async fn assert_lost(mut lease: Lease) {
     let reloaded = ledger_says(&lease, 1_000);
     assert!(matches!(lease.renew().await, Err(LeaseError::Lost)));
     assert_eq!(lease.remaining(), None, "it knows of its loss");
-    assert!(matches!(
-        lease.reload(reloaded).await,
-        Err(LeaseError::Lost)
-    ));
+    assert!(matches!(lease.reload(reloaded).await, Err(LeaseError::Lost)));
     let ending = Ending::Clean { taken: 3 };
     assert!(matches!(lease.release(ending).await, Err(LeaseError::Lost)));
 }
@@ -68,9 +65,7 @@ pub(super) async fn an_overtaken_holder_changes_nothing(kind: Kind) {
         under.busy_for().await;
     };
     new.keep_during(watching).await;
-    new.release(Ending::Clean { taken: 2 })
-        .await
-        .expect("it is held");
+    new.release(Ending::Clean { taken: 2 }).await.expect("it is held");
     let next = under.lease(&Token::random()).await;
     assert_eq!(next.stock(), Some(6));
 }
@@ -101,10 +96,8 @@ pub(super) async fn a_lease_ends_with_its_time_limit(kind: Kind) {
 
 /// Waits until less than half of the time limit is left.
 async fn let_half_pass(under: &Under) {
-    eventually("half of the time limit passes", SOON, async || {
-        (under.busy_for().await < SHORT * 2).then_some(())
-    })
-    .await;
+    eventually("half of the time limit passes", SOON, async || (under.busy_for().await < SHORT * 2).then_some(()))
+        .await;
 }
 
 pub(super) async fn renewing_starts_the_time_limit_anew(kind: Kind) {
@@ -119,10 +112,7 @@ pub(super) async fn renewing_starts_the_time_limit_anew(kind: Kind) {
 pub(super) async fn an_expired_lease_cannot_be_renewed(kind: Kind) {
     let under = kind.with(SHORT).await;
     let lease = under.lease(&Token::random()).await;
-    eventually("the time limit passes", SOON, async || {
-        lease.remaining().is_none().then_some(())
-    })
-    .await;
+    eventually("the time limit passes", SOON, async || lease.remaining().is_none().then_some(())).await;
     // Redis lets go a little later: it counts from when it was asked.
     let new = under.lease_after_expiry(&Token::random()).await;
     new.release(Ending::Dirty).await.expect("it is held");
@@ -136,16 +126,10 @@ pub(super) async fn the_same_token_gets_the_same_lease_again(kind: Kind) {
     let again = under.lease(&token).await;
     assert_eq!((again.fence(), again.stock()), (first.fence(), None));
 
-    first
-        .reload(ledger_says(&first, 10))
-        .await
-        .expect("it is held");
+    first.reload(ledger_says(&first, 10)).await.expect("it is held");
     let again = under.lease(&token).await;
     assert_eq!((again.fence(), again.stock()), (first.fence(), Some(10)));
-    again
-        .release(Ending::Clean { taken: 1 })
-        .await
-        .expect("it is held");
+    again.release(Ending::Clean { taken: 1 }).await.expect("it is held");
 
     // Of a segment that was clean, too.
     let first = under.lease(&token).await;
@@ -167,11 +151,9 @@ pub(super) async fn an_expired_token_is_a_stranger(kind: Kind) {
     under.stock(10).await;
     let token = Token::random();
     let old = under.lease(&token).await;
-    eventually("the time limit passes", SOON, async || {
-        match under.acquire(&Token::random()).await {
-            Acquired::Leased(other) => Some(other),
-            _ => None,
-        }
+    eventually("the time limit passes", SOON, async || match under.acquire(&Token::random()).await {
+        Acquired::Leased(other) => Some(other),
+        _ => None,
     })
     .await
     .release(Ending::Dirty)
@@ -190,10 +172,7 @@ pub(super) async fn a_second_release_changes_nothing(kind: Kind) {
     let ending = Ending::Clean { taken: 4 };
     first.release(ending).await.expect("it is held");
     let released = under.inspect().await;
-    assert!(matches!(
-        second.release(ending).await,
-        Err(LeaseError::Lost)
-    ));
+    assert!(matches!(second.release(ending).await, Err(LeaseError::Lost)));
     assert_eq!(under.inspect().await, released);
     assert_eq!(under.lease(&Token::random()).await.stock(), Some(6));
 }
@@ -217,10 +196,7 @@ pub(super) async fn one_of_a_hundred_contenders_wins(kind: Kind) {
         assert_eq!(winners.len(), 1, "turn {turn}");
         let winner = winners.remove(0);
         assert_eq!(winner.stock(), Some(10 - turn));
-        winner
-            .release(Ending::Clean { taken: 1 })
-            .await
-            .expect("it is held");
+        winner.release(Ending::Clean { taken: 1 }).await.expect("it is held");
     }
 }
 
@@ -231,11 +207,9 @@ pub(super) async fn many_holders_lose_no_unit(kind: Kind) {
     let inside = AtomicBool::new(false);
     join_all((0..HOLDERS).map(async |_| {
         let token = Token::random();
-        let lease = eventually("the segment is free", SOON, async || {
-            match under.acquire(&token).await {
-                Acquired::Leased(lease) => Some(lease),
-                _ => None,
-            }
+        let lease = eventually("the segment is free", SOON, async || match under.acquire(&token).await {
+            Acquired::Leased(lease) => Some(lease),
+            _ => None,
         })
         .await;
         assert!(!inside.swap(true, Ordering::SeqCst), "two holders at once");

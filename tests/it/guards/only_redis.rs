@@ -36,18 +36,11 @@ async fn assert_no_answer(under: &Under, token: &Token) {
 
 /// Each connection that has died unnoticed may cost one answer.
 async fn eventually_answers(under: &Under) {
-    eventually("the guard answers again", SOON, async || {
-        under.guard.ping().await.ok()
-    })
-    .await;
+    eventually("the guard answers again", SOON, async || under.guard.ping().await.ok()).await;
 }
 
 async fn flush_scripts(connection: &mut MultiplexedConnection) {
-    let () = cmd("SCRIPT")
-        .arg("FLUSH")
-        .query_async(connection)
-        .await
-        .expect("it runs");
+    let () = cmd("SCRIPT").arg("FLUSH").query_async(connection).await.expect("it runs");
 }
 
 #[tokio::test]
@@ -63,10 +56,7 @@ async fn forgotten_scripts_go_unnoticed() {
     let reloaded = ledger_says(&lease, 10);
     lease.reload(reloaded).await.expect("it is held");
     flush_scripts(&mut connection).await;
-    lease
-        .release(Ending::Clean { taken: 1 })
-        .await
-        .expect("it is held");
+    lease.release(Ending::Clean { taken: 1 }).await.expect("it is held");
     assert_eq!(under.inspect().await.map(|held| held.stock), Some(9));
 }
 
@@ -90,10 +80,7 @@ async fn a_lost_count_needs_a_reload() {
     let mut connection = redis.connection().await;
     for field in ["stock", "epoch", "fence"] {
         under.stock(10).await;
-        let removed: usize = connection
-            .hdel(under.state_key(), field)
-            .await
-            .expect("it runs");
+        let removed: usize = connection.hdel(under.state_key(), field).await.expect("it runs");
         assert_eq!(removed, 1);
         assert_eq!(under.lease_and_release_dirty().await, None, "no {field}");
     }
@@ -118,9 +105,7 @@ async fn a_restarted_redis_is_used_again() {
     reloaded.fence = next.fence().after_reload(before);
     next.reload(reloaded).await.expect("it is held");
     assert!(next.fence() > before);
-    next.release(Ending::Clean { taken: 0 })
-        .await
-        .expect("it is held");
+    next.release(Ending::Clean { taken: 0 }).await.expect("it is held");
 }
 
 #[tokio::test]
@@ -165,10 +150,7 @@ async fn a_hanging_redis_is_an_error_in_time() {
     let lease = under.lease(&token).await;
     assert_eq!(Some(lease.fence()), fence, "it is the same lease");
     assert_eq!(lease.stock(), Some(10));
-    lease
-        .release(Ending::Clean { taken: 1 })
-        .await
-        .expect("it is held");
+    lease.release(Ending::Clean { taken: 1 }).await.expect("it is held");
 }
 
 #[tokio::test]
@@ -181,10 +163,7 @@ async fn a_release_goes_around_a_cut_connection() {
     let lease = under.lease(&Token::random()).await;
     proxy.cut().await;
     proxy.forward().await;
-    lease
-        .release(Ending::Clean { taken: 1 })
-        .await
-        .expect("Redis is well");
+    lease.release(Ending::Clean { taken: 1 }).await.expect("Redis is well");
     eventually_answers(&under).await;
     assert_eq!(under.lease(&Token::random()).await.stock(), Some(9));
 }
@@ -228,10 +207,7 @@ async fn work_keeps_its_lease_over_a_cut_connection() {
         .await;
     };
     lease.keep_during(work).await;
-    lease
-        .release(Ending::Clean { taken: 1 })
-        .await
-        .expect("it is held");
+    lease.release(Ending::Clean { taken: 1 }).await.expect("it is held");
     assert_eq!(direct.lease(&Token::random()).await.stock(), Some(9));
 }
 
@@ -248,10 +224,7 @@ async fn the_keys_are_the_documented_ones() {
     let (state, lock) = (under.state_key(), under.lock_key());
     let token = Token::random();
     let mut lease = under.lease(&token).await;
-    assert_eq!(
-        sorted_keys(&mut connection).await,
-        [state.clone(), lock.clone()]
-    );
+    assert_eq!(sorted_keys(&mut connection).await, [state.clone(), lock.clone()]);
     let holder: String = connection.get(&lock).await.expect("it runs");
     assert_eq!(holder, token.as_str());
     let limit = LONG.as_millis() as i64;
@@ -263,33 +236,18 @@ async fn the_keys_are_the_documented_ones() {
     lease.renew().await.expect("it is held");
     let lasts: i64 = connection.pttl(&lock).await.expect("it runs");
     assert!((1..=limit).contains(&lasts), "{lasts} ms");
-    lease
-        .release(Ending::Clean { taken: 1 })
-        .await
-        .expect("it is held");
-    assert_eq!(
-        sorted_keys(&mut connection).await,
-        std::slice::from_ref(&state)
-    );
+    lease.release(Ending::Clean { taken: 1 }).await.expect("it is held");
+    assert_eq!(sorted_keys(&mut connection).await, std::slice::from_ref(&state));
     let fields: BTreeMap<String, i64> = connection.hgetall(&state).await.expect("it runs");
     let expected = [("epoch", 0), ("fence", reloaded.fence.0), ("stock", 9)];
-    assert_eq!(
-        fields,
-        expected
-            .map(|(field, value)| (field.to_owned(), value))
-            .into()
-    );
+    assert_eq!(fields, expected.map(|(field, value)| (field.to_owned(), value)).into());
     let lasts: i64 = connection.pttl(&state).await.expect("it runs");
     assert_eq!(lasts, -1, "a fence that expired could be handed out again");
 }
 
 /// How often Redis has run each command, those inside scripts included.
 async fn command_counts(connection: &mut MultiplexedConnection) -> BTreeMap<String, u64> {
-    let text: String = cmd("INFO")
-        .arg("commandstats")
-        .query_async(connection)
-        .await
-        .expect("it runs");
+    let text: String = cmd("INFO").arg("commandstats").query_async(connection).await.expect("it runs");
     let count = |line: &str| {
         let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
         let calls = rest.split(',').next()?.parse().ok()?;
@@ -301,23 +259,14 @@ async fn command_counts(connection: &mut MultiplexedConnection) -> BTreeMap<Stri
 #[tokio::test]
 async fn a_round_costs_two_trips() {
     const ROUNDS: u64 = 5;
-    const INSIDE_SCRIPTS: [&str; 9] = [
-        "get", "set", "pttl", "hget", "hmget", "hset", "hincrby", "hdel", "del",
-    ];
+    const INSIDE_SCRIPTS: [&str; 9] = ["get", "set", "pttl", "hget", "hmget", "hset", "hincrby", "hdel", "del"];
     let (redis, under) = with_private_redis(LONG).await;
     let mut connection = redis.connection().await;
     under.stock(10).await;
-    let () = cmd("CONFIG")
-        .arg("RESETSTAT")
-        .query_async(&mut connection)
-        .await
-        .expect("it runs");
+    let () = cmd("CONFIG").arg("RESETSTAT").query_async(&mut connection).await.expect("it runs");
     for _ in 0..ROUNDS {
         let lease = under.lease(&Token::random()).await;
-        lease
-            .release(Ending::Clean { taken: 1 })
-            .await
-            .expect("it is held");
+        lease.release(Ending::Clean { taken: 1 }).await.expect("it is held");
     }
     let mut counts = command_counts(&mut connection).await;
     // One in each script: nobody asks in between.

@@ -72,24 +72,13 @@ impl Under {
 
     /// The same, by address.
     pub(super) async fn redis_at(url: &str, time_limit: Duration, timeout: Duration) -> Under {
-        let options = Options {
-            url: url.to_owned(),
-            max_connections: 16,
-            timeout,
-            lease_time_limit: time_limit,
-        };
-        let guard = RedisGuard::connect(options)
-            .await
-            .expect("the test's Redis runs");
+        let options = Options { url: url.to_owned(), max_connections: 16, timeout, lease_time_limit: time_limit };
+        let guard = RedisGuard::connect(options).await.expect("the test's Redis runs");
         Under::new(Arc::new(guard), Store::Redis(url.to_owned()))
     }
 
     fn new(guard: Arc<dyn Guard>, store: Store) -> Under {
-        Under {
-            guard,
-            segment: unseen_segment(),
-            store,
-        }
+        Under { guard, segment: unseen_segment(), store }
     }
 
     pub(super) async fn acquire(&self, token: &Token) -> Acquired {
@@ -97,10 +86,7 @@ impl Under {
     }
 
     pub(super) async fn acquire_with(&self, token: &Token, trust: Trust) -> Acquired {
-        self.guard
-            .acquire(&self.segment, token, trust)
-            .await
-            .expect("the guard answers")
+        self.guard.acquire(&self.segment, token, trust).await.expect("the guard answers")
     }
 
     /// The lease, which must be free.
@@ -110,12 +96,10 @@ impl Under {
 
     /// The lease, as soon as whoever holds it has run out of time.
     pub(super) async fn lease_after_expiry(&self, token: &Token) -> Lease {
-        eventually("the time limit passes", SOON, async || {
-            match self.acquire(token).await {
-                Acquired::Leased(lease) => Some(lease),
-                Acquired::Busy { .. } => None,
-                Acquired::Empty => panic!("the segment was left dirty, and so is not empty"),
-            }
+        eventually("the time limit passes", SOON, async || match self.acquire(token).await {
+            Acquired::Leased(lease) => Some(lease),
+            Acquired::Busy { .. } => None,
+            Acquired::Empty => panic!("the segment was left dirty, and so is not empty"),
         })
         .await
     }
@@ -124,14 +108,8 @@ impl Under {
     pub(super) async fn stock(&self, units: u64) {
         let token = Token::random();
         let mut lease = self.lease(&token).await;
-        lease
-            .reload(ledger_says(&lease, units))
-            .await
-            .expect("nobody else is there");
-        lease
-            .release(Ending::Clean { taken: 0 })
-            .await
-            .expect("nobody else is there");
+        lease.reload(ledger_says(&lease, units)).await.expect("nobody else is there");
+        lease.release(Ending::Clean { taken: 0 }).await.expect("nobody else is there");
     }
 
     /// The stock that a new lease sees.
@@ -143,10 +121,7 @@ impl Under {
     }
 
     pub(super) async fn inspect(&self) -> Option<GuardedStock> {
-        self.guard
-            .inspect(&self.segment)
-            .await
-            .expect("the guard answers")
+        self.guard.inspect(&self.segment).await.expect("the guard answers")
     }
 
     /// What somebody else's lease has left to run; panics where nobody holds the segment.
@@ -163,9 +138,8 @@ impl Under {
             Store::Memory(guard) => guard.forget(),
             Store::Redis(url) => {
                 // The crate's own half second is not enough on a busy machine.
-                let config = AsyncConnectionConfig::new()
-                    .set_connection_timeout(Some(SOON))
-                    .set_response_timeout(Some(SOON));
+                let config =
+                    AsyncConnectionConfig::new().set_connection_timeout(Some(SOON)).set_response_timeout(Some(SOON));
                 let mut connection = Client::open(url.as_str())
                     .expect("the harness writes valid addresses")
                     .get_multiplexed_async_connection_with_config(&config)
@@ -191,20 +165,12 @@ impl Under {
 /// A segment that nobody has named before.
 pub(super) fn unseen_segment() -> Segment {
     let sku = format!("guarded-{:016x}", rand::random::<u64>());
-    Segment {
-        product: ProductId(1),
-        sku: Sku::new(&sku).expect("the alphabet is kept"),
-        index: 7,
-    }
+    Segment { product: ProductId(1), sku: Sku::new(&sku).expect("the alphabet is kept"), index: 7 }
 }
 
 /// What a ledger that has never been told of a fence answers to a reload.
 pub(super) fn ledger_says(lease: &Lease, stock: u64) -> Reloaded {
-    Reloaded {
-        stock,
-        fence: lease.fence().after_reload(Fence(0)),
-        epoch: Epoch(0),
-    }
+    Reloaded { stock, fence: lease.fence().after_reload(Fence(0)), epoch: Epoch(0) }
 }
 
 pub(super) fn leased(acquired: Acquired) -> Lease {

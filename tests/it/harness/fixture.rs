@@ -25,11 +25,7 @@ impl Fixture {
         configure: impl Fn(InstanceBuilder) -> InstanceBuilder,
     ) -> Fixture {
         let (redis, postgres) = tokio::join!(Redis::start(), Postgres::shared());
-        let mut fixture = Fixture {
-            instances: Vec::new(),
-            redis,
-            database: postgres.database().await,
-        };
+        let mut fixture = Fixture { instances: Vec::new(), redis, database: postgres.database().await };
         for _ in 0..instances {
             let instance = configure(fixture.instance()).start().await;
             fixture.instances.push(instance);

@@ -55,11 +55,7 @@ pub(crate) struct StartFailure {
 
 impl InstanceBuilder {
     /// Sets an environment variable, over what was set before.
-    pub(crate) fn setting(
-        mut self,
-        name: impl Into<OsString>,
-        value: impl Into<OsString>,
-    ) -> InstanceBuilder {
+    pub(crate) fn setting(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> InstanceBuilder {
         self.settings.push((name.into(), value.into()));
         self
     }
@@ -87,40 +83,25 @@ impl InstanceBuilder {
         }
         let process = program.start(&folder);
         match process.wait_for_line(find_origin, START_WITHIN).await {
-            Ok(origin) => Ok(Instance {
-                process,
-                origin,
-                client: client(),
-                folder,
-            }),
-            Err(NoLine::Exited(status)) => Err(StartFailure {
-                code: status.code(),
-                stderr: process.stderr(),
-                stdout: process.stdout(),
-            }),
-            Err(NoLine::Deadline) => panic!(
-                "segstock printed no address within {START_WITHIN:?}\n{}",
-                process.logs()
-            ),
+            Ok(origin) => Ok(Instance { process, origin, client: client(), folder }),
+            Err(NoLine::Exited(status)) => {
+                Err(StartFailure { code: status.code(), stderr: process.stderr(), stdout: process.stdout() })
+            }
+            Err(NoLine::Deadline) => panic!("segstock printed no address within {START_WITHIN:?}\n{}", process.logs()),
         }
     }
 }
 
 impl Instance {
     pub(crate) fn with_stores(redis_url: &str, database_url: &str) -> InstanceBuilder {
-        InstanceBuilder {
-            settings: Vec::new(),
-        }
-        .setting("SEGSTOCK_REDIS_URL", redis_url)
-        .setting("SEGSTOCK_DATABASE_URL", database_url)
+        InstanceBuilder { settings: Vec::new() }
+            .setting("SEGSTOCK_REDIS_URL", redis_url)
+            .setting("SEGSTOCK_DATABASE_URL", database_url)
     }
 
     /// Without Redis and Postgres.
     pub(crate) fn embedded(data_folder: &Path) -> InstanceBuilder {
-        InstanceBuilder {
-            settings: Vec::new(),
-        }
-        .setting("SEGSTOCK_DATA_DIR", data_folder)
+        InstanceBuilder { settings: Vec::new() }.setting("SEGSTOCK_DATA_DIR", data_folder)
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -130,9 +111,7 @@ impl Instance {
     /// A connection, for those who speak HTTP by hand.
     pub(crate) async fn connect(&self) -> TcpStream {
         let address = self.origin.strip_prefix("http://");
-        TcpStream::connect(address.expect("an HTTP address"))
-            .await
-            .expect("it listens")
+        TcpStream::connect(address.expect("an HTTP address")).await.expect("it listens")
     }
 
     pub(crate) fn client(&self) -> &reqwest::Client {
@@ -146,19 +125,12 @@ impl Instance {
     }
 
     /// Like [`Instance::send`], for a request that may fail on the way.
-    pub(crate) async fn try_send(
-        &self,
-        request: reqwest::RequestBuilder,
-    ) -> reqwest::Result<Answer> {
+    pub(crate) async fn try_send(&self, request: reqwest::RequestBuilder) -> reqwest::Result<Answer> {
         answer_to(request).await
     }
 
     /// An order may fail on the way, when a test breaks things: the caller decides.
-    pub(crate) async fn post_order(
-        &self,
-        body: &Value,
-        idempotency_key: Option<&str>,
-    ) -> reqwest::Result<Answer> {
+    pub(crate) async fn post_order(&self, body: &Value, idempotency_key: Option<&str>) -> reqwest::Result<Answer> {
         let mut request = self.client.post(self.url("/orders")).json(body);
         if let Some(key) = idempotency_key {
             request = request.header("Idempotency-Key", key);
@@ -249,9 +221,5 @@ async fn answer_to(request: reqwest::RequestBuilder) -> reqwest::Result<Answer> 
         "" => Value::Null,
         json => serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned())),
     };
-    Ok(Answer {
-        status,
-        headers,
-        body,
-    })
+    Ok(Answer { status, headers, body })
 }

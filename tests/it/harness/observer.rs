@@ -44,10 +44,7 @@ impl Observer {
 
     /// Of an embedded instance, which may be running: its leases are in its own memory and out of sight.
     pub(crate) async fn of_embedded(data_folder: &Path) -> Observer {
-        let ledger = SqliteLedger::open(sqlite::Options {
-            folder: data_folder.to_owned(),
-            timeout: TIMEOUT,
-        });
+        let ledger = SqliteLedger::open(sqlite::Options { folder: data_folder.to_owned(), timeout: TIMEOUT });
         let ledger = Arc::new(ledger.await.expect("the file can be read"));
         Observer::new(ledger, Arc::new(MemoryGuard::new(TIMEOUT)))
     }
@@ -67,11 +64,7 @@ impl Observer {
     /// Panics with every promise that is broken: INV-1 to INV-6.
     pub(crate) async fn audit(&self, sku: &str, answered: &[Uuid]) {
         let sku = Sku::new(sku).expect("a SKU");
-        let violations = self
-            .sale
-            .audit(&sku, answered)
-            .await
-            .expect("the stores answer");
+        let violations = self.sale.audit(&sku, answered).await.expect("the stores answer");
         let violations = violations.expect("the product exists");
         assert!(violations.is_empty(), "broken promises: {violations:#?}");
     }
@@ -81,11 +74,7 @@ impl Observer {
         let sku = Sku::new(sku).expect("a SKU");
         let stock = self.sale.product(&sku).await.expect("the ledger answers");
         let stock = stock.expect("the product exists");
-        stock
-            .segments
-            .iter()
-            .map(|segment| segment.available())
-            .sum()
+        stock.segments.iter().map(|segment| segment.available()).sum()
     }
 
     /// The ids and the units of all confirmed orders of a product.
@@ -96,11 +85,7 @@ impl Observer {
             limit: 1_000_000,
             ..OrderFilter::default()
         };
-        let orders = self
-            .ledger
-            .orders(&filter)
-            .await
-            .expect("the ledger answers");
+        let orders = self.ledger.orders(&filter).await.expect("the ledger answers");
         let units = orders.iter().map(|order| order.quantity.units()).sum();
         (orders.into_iter().map(|order| order.id).collect(), units)
     }

@@ -83,16 +83,12 @@ impl Postgres {
 
     /// A new, empty database.
     pub(crate) async fn database(&self) -> Database {
-        let mut connection = connect(self.address)
-            .await
-            .expect("the test's Postgres runs");
+        let mut connection = connect(self.address).await.expect("the test's Postgres runs");
         let abandoned = std::mem::take(&mut *self.abandoned.lock().expect("no panic under lock"));
         for name in abandoned {
             let statement = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
             // Tidiness only: the whole cluster goes away in the end.
-            let _ = sqlx::raw_sql(AssertSqlSafe(statement))
-                .execute(&mut connection)
-                .await;
+            let _ = sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await;
         }
         let name = format!("test_{:016x}", rand::random::<u64>());
         sqlx::raw_sql(AssertSqlSafe(format!("CREATE DATABASE {name}")))
@@ -155,21 +151,14 @@ impl Postgres {
     }
 
     fn process(&self) -> Arc<Supervised> {
-        self.process
-            .lock()
-            .expect("no panic under this lock")
-            .clone()
+        self.process.lock().expect("no panic under this lock").clone()
     }
 }
 
 impl Cluster {
     async fn create() -> Cluster {
         let account = Account::instead_of_root();
-        let cluster = Cluster {
-            folder: Scratch::owned_by(account),
-            account,
-            programs: postgres_programs::folder(),
-        };
+        let cluster = Cluster { folder: Scratch::owned_by(account), account, programs: postgres_programs::folder() };
         let creation = cluster
             .program("initdb")
             .argument("--pgdata")
@@ -218,9 +207,7 @@ impl Cluster {
         let Ok(mut connection) = connect(address).await else {
             return false;
         };
-        let data: sqlx::Result<String> = sqlx::query_scalar("SHOW data_directory")
-            .fetch_one(&mut connection)
-            .await;
+        let data: sqlx::Result<String> = sqlx::query_scalar("SHOW data_directory").fetch_one(&mut connection).await;
         data.is_ok_and(|data| self.data() == Path::new(&data))
     }
 

@@ -43,7 +43,5 @@ fn newest(parent: &Path, prefix: &str, programs: &str) -> Option<PathBuf> {
 }
 
 fn has_programs(folder: &Path) -> bool {
-    ["initdb", "postgres"]
-        .iter()
-        .all(|program| folder.join(program).is_file())
+    ["initdb", "postgres"].iter().all(|program| folder.join(program).is_file())
 }

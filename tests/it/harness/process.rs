@@ -52,19 +52,12 @@ impl Program {
         self
     }
 
-    pub(crate) fn arguments(
-        mut self,
-        arguments: impl IntoIterator<Item = impl Into<OsString>>,
-    ) -> Program {
+    pub(crate) fn arguments(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Program {
         self.arguments.extend(arguments.into_iter().map(Into::into));
         self
     }
 
-    pub(crate) fn environment(
-        mut self,
-        name: impl Into<OsString>,
-        value: impl Into<OsString>,
-    ) -> Program {
+    pub(crate) fn environment(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Program {
         self.environment.push((name.into(), value.into()));
         self
     }
@@ -250,12 +243,7 @@ impl Supervised {
 
     /// Both outputs so far, for the message of a failed test.
     pub(crate) fn logs(&self) -> String {
-        format!(
-            "--- stdout of {name}\n{}\n--- stderr of {name}\n{}",
-            self.stdout(),
-            self.stderr(),
-            name = self.name,
-        )
+        format!("--- stdout of {name}\n{}\n--- stderr of {name}\n{}", self.stdout(), self.stderr(), name = self.name,)
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -310,15 +298,9 @@ impl State {
 fn children_of(parent: Pid) -> Vec<Pid> {
     // Linux tells directly, and a small container may have no `ps`.
     if let Ok(children) = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")) {
-        return children
-            .split_whitespace()
-            .filter_map(parse_process_id)
-            .collect();
+        return children.split_whitespace().filter_map(parse_process_id).collect();
     }
-    let Ok(listing) = Command::new("ps")
-        .args(["-A", "-o", "ppid=", "-o", "pid="])
-        .output()
-    else {
+    let Ok(listing) = Command::new("ps").args(["-A", "-o", "ppid=", "-o", "pid="]).output() else {
         return Vec::new();
     };
     String::from_utf8_lossy(&listing.stdout)
@@ -335,8 +317,5 @@ fn parse_process_id(text: &str) -> Option<Pid> {
 }
 
 fn read_text(path: &PathBuf) -> String {
-    fs::read(path).map_or_else(
-        |failure| format!("({failure})"),
-        |bytes| String::from_utf8_lossy(&bytes).into_owned(),
-    )
+    fs::read(path).map_or_else(|failure| format!("({failure})"), |bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

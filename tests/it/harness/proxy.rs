@@ -48,15 +48,9 @@ impl Proxy {
             connections: Mutex::default(),
         });
         start_on_free_port("proxy", async |address| {
-            let listener = TcpListener::bind(address)
-                .await
-                .map_err(|failure| failure.to_string())?;
+            let listener = TcpListener::bind(address).await.map_err(|failure| failure.to_string())?;
             let accepting = tokio::spawn(accept(listener, network.clone()));
-            Ok(Proxy {
-                address,
-                network: network.clone(),
-                accepting: Mutex::new(Some(accepting)),
-            })
+            Ok(Proxy { address, network: network.clone(), accepting: Mutex::new(Some(accepting)) })
         })
         .await
     }
@@ -68,18 +62,10 @@ impl Proxy {
     /// The same `redis://` or `postgres://` address, by way of this proxy.
     pub(crate) fn url_through(&self, url: &str) -> String {
         let authority_start = url.find("://").expect("an address with a scheme") + 3;
-        let authority_end = url[authority_start..]
-            .find(['/', '?'])
-            .map_or(url.len(), |end| authority_start + end);
-        let host_start = url[authority_start..authority_end]
-            .rfind('@')
-            .map_or(authority_start, |at| authority_start + at + 1);
-        format!(
-            "{}{}{}",
-            &url[..host_start],
-            self.address,
-            &url[authority_end..]
-        )
+        let authority_end = url[authority_start..].find(['/', '?']).map_or(url.len(), |end| authority_start + end);
+        let host_start =
+            url[authority_start..authority_end].rfind('@').map_or(authority_start, |at| authority_start + at + 1);
+        format!("{}{}{}", &url[..host_start], self.address, &url[authority_end..])
     }
 
     /// Works again. Connections that have lived in the black hole are closed: bytes are missing.
@@ -136,11 +122,7 @@ impl Proxy {
     }
 
     async fn listen(&self) {
-        let listens = self
-            .accepting
-            .lock()
-            .expect("no panic under lock")
-            .is_some();
+        let listens = self.accepting.lock().expect("no panic under lock").is_some();
         if listens {
             return;
         }
@@ -175,9 +157,7 @@ impl Network {
 }
 
 fn contains(haystack: &[u8], needle: &[u8]) -> bool {
-    haystack
-        .windows(needle.len().max(1))
-        .any(|window| window == needle)
+    haystack.windows(needle.len().max(1)).any(|window| window == needle)
 }
 
 async fn accept(listener: TcpListener, network: Arc<Network>) {
@@ -212,11 +192,7 @@ async fn serve(mut client: TcpStream, network: Arc<Network>) -> io::Result<()> {
     }
 }
 
-async fn relay(
-    client: &mut TcpStream,
-    server: &mut TcpStream,
-    network: &Network,
-) -> io::Result<()> {
+async fn relay(client: &mut TcpStream, server: &mut TcpStream, network: &Network) -> io::Result<()> {
     let (client_reader, client_writer) = client.split();
     let (server_reader, server_writer) = server.split();
     let request = tokio::select! {
@@ -239,11 +215,7 @@ async fn relay_answers(mut server: ReadHalf<'_>, mut client: WriteHalf<'_>) -> i
 }
 
 /// Ends with the request that sprang the trap, which the server has not got yet.
-async fn relay_requests(
-    mut client: ReadHalf<'_>,
-    mut server: WriteHalf<'_>,
-    network: &Network,
-) -> io::Result<Vec<u8>> {
+async fn relay_requests(mut client: ReadHalf<'_>, mut server: WriteHalf<'_>, network: &Network) -> io::Result<Vec<u8>> {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         let length = client.read(&mut chunk).await?;
@@ -264,11 +236,7 @@ async fn relay_requests(
 }
 
 /// Returns when the server has done everything that was asked of it on this connection.
-async fn lose_answer(
-    client: &mut TcpStream,
-    server: &mut TcpStream,
-    request: &[u8],
-) -> io::Result<()> {
+async fn lose_answer(client: &mut TcpStream, server: &mut TcpStream, request: &[u8]) -> io::Result<()> {
     server.write_all(request).await?;
     // The request may be longer than one chunk; it is complete when the server begins to answer.
     let mut chunk = vec![0; CHUNK_BYTES];

@@ -31,11 +31,7 @@ impl Redis {
         start_on_free_port("redis-server", async |address| {
             let folder = Scratch::new();
             let process = start_process(address, &folder).await?;
-            Ok(Redis {
-                process: Mutex::new(Arc::new(process)),
-                address,
-                folder,
-            })
+            Ok(Redis { process: Mutex::new(Arc::new(process)), address, folder })
         })
         .await
     }
@@ -50,9 +46,7 @@ impl Redis {
 
     /// A new connection that lives as long as the caller's runtime.
     pub(crate) async fn connection(&self) -> MultiplexedConnection {
-        connect(self.address)
-            .await
-            .expect("the test's own Redis runs")
+        connect(self.address).await.expect("the test's own Redis runs")
     }
 
     /// Ends the server as a crash does.
@@ -78,10 +72,7 @@ impl Redis {
     }
 
     pub(crate) async fn flush_all(&self) {
-        let () = cmd("FLUSHALL")
-            .query_async(&mut self.connection().await)
-            .await
-            .expect("FLUSHALL succeeds");
+        let () = cmd("FLUSHALL").query_async(&mut self.connection().await).await.expect("FLUSHALL succeeds");
     }
 
     /// Makes the server hang: it accepts connections, by way of the kernel, and answers nothing.
@@ -94,10 +85,7 @@ impl Redis {
     }
 
     fn process(&self) -> Arc<Supervised> {
-        self.process
-            .lock()
-            .expect("no panic under this lock")
-            .clone()
+        self.process.lock().expect("no panic under this lock").clone()
     }
 }
 
@@ -110,9 +98,7 @@ async fn connect(address: SocketAddr) -> RedisResult<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(Duration::from_secs(10)))
         .set_response_timeout(Some(Duration::from_secs(10)));
-    Client::open(url(address))?
-        .get_multiplexed_async_connection_with_config(&config)
-        .await
+    Client::open(url(address))?.get_multiplexed_async_connection_with_config(&config).await
 }
 
 async fn start_process(address: SocketAddr, folder: &Scratch) -> Result<Supervised, String> {

@@ -24,10 +24,7 @@ impl Account {
             .iter()
             .find_map(|name| User::from_name(name).ok().flatten())
             .expect("root needs a user `postgres` or `nobody` to run Postgres as");
-        Some(Account {
-            user_id: user.uid.as_raw(),
-            group_id: user.gid.as_raw(),
-        })
+        Some(Account { user_id: user.uid.as_raw(), group_id: user.gid.as_raw() })
     }
 }
 
@@ -47,12 +44,7 @@ impl Scratch {
         };
         // Root's own TMPDIR may lie where nobody else may look.
         let scratch = Scratch::in_folder(Path::new("/tmp"));
-        chown(
-            scratch.path(),
-            Some(account.user_id),
-            Some(account.group_id),
-        )
-        .expect("root may give its folders away");
+        chown(scratch.path(), Some(account.user_id), Some(account.group_id)).expect("root may give its folders away");
         scratch
     }
 

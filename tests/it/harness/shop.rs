@@ -44,10 +44,7 @@ impl Shop {
     }
 
     async fn open(stores: Stores) -> Shop {
-        Shop {
-            instance: stores.instance().start().await,
-            stores,
-        }
+        Shop { instance: stores.instance().start().await, stores }
     }
 
     /// Stops the instance in order and starts another one on the same stores.
@@ -68,9 +65,7 @@ impl Shop {
     pub(crate) async fn audit(&self, sku: &str, answered: &[Uuid]) {
         let observer = match &self.stores {
             Stores::Embedded(folder) => Observer::of_embedded(&folder.join("data")).await,
-            Stores::Servers(fixture) => {
-                Observer::of(&fixture.redis.url(), fixture.database.url()).await
-            }
+            Stores::Servers(fixture) => Observer::of(&fixture.redis.url(), fixture.database.url()).await,
         };
         observer.audit(sku, answered).await;
     }

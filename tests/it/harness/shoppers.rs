@@ -39,12 +39,7 @@ impl Shoppers {
     /// Lets `shoppers` buy 1 to 3 units at a time, from changing instances, until the product is sold out.
     ///
     /// An answer 503 or a lost connection is followed by the same order with the same key.
-    pub(crate) fn start(
-        instances: &[Arc<Instance>],
-        sku: &str,
-        shoppers: usize,
-        seed: u64,
-    ) -> Shoppers {
+    pub(crate) fn start(instances: &[Arc<Instance>], sku: &str, shoppers: usize, seed: u64) -> Shoppers {
         let sold_units = Arc::new(AtomicU64::new(0));
         let mut tasks = JoinSet::new();
         for number in 0..shoppers {
@@ -77,24 +72,13 @@ impl Shoppers {
         });
         let (ids, units): (Vec<Uuid>, Vec<u64>) = sold.unzip();
         let answered: HashSet<Uuid> = ids.iter().copied().collect();
-        assert_eq!(
-            answered.len(),
-            ids.len(),
-            "no two shoppers have the same order"
-        );
+        assert_eq!(answered.len(), ids.len(), "no two shoppers have the same order");
 
         observer.audit(sku, &ids).await;
         let (in_ledger, units_in_ledger) = observer.orders(sku).await;
-        assert_eq!(
-            in_ledger, answered,
-            "an order in the ledger is an order that was answered 201"
-        );
+        assert_eq!(in_ledger, answered, "an order in the ledger is an order that was answered 201");
         assert_eq!(units.iter().sum::<u64>(), units_in_ledger);
-        assert_eq!(
-            observer.available(sku).await,
-            0,
-            "INV-8: the product sells out completely"
-        );
+        assert_eq!(observer.available(sku).await, 0, "INV-8: the product sells out completely");
         assert_eq!(units_in_ledger, stock);
     }
 }
@@ -112,14 +96,9 @@ impl Shopper {
         let mut told = Vec::new();
         for number in 0.. {
             let quantity: u64 = self.random.random_range(1..=3);
-            let answer = self
-                .insist(quantity, &format!("{}-{number}", self.name))
-                .await;
+            let answer = self.insist(quantity, &format!("{}-{number}", self.name)).await;
             if answer.status == 201 {
-                let id = answer.body["id"]
-                    .as_str()
-                    .and_then(|id| id.parse().ok())
-                    .expect("an order has an id");
+                let id = answer.body["id"].as_str().and_then(|id| id.parse().ok()).expect("an order has an id");
                 assert_eq!(answer.body["quantity"], quantity);
                 self.sold_units.fetch_add(quantity, Ordering::Relaxed);
                 told.push(Told::Sold(id, quantity));
@@ -130,14 +109,8 @@ impl Shopper {
             if answer.body["type"] == "/problems/sold-out" {
                 break;
             }
-            assert_eq!(
-                answer.body["type"], "/problems/insufficient-stock",
-                "{answer:?}"
-            );
-            assert!(
-                answer.body["remaining"].as_u64().expect("a number") < quantity,
-                "{answer:?}"
-            );
+            assert_eq!(answer.body["type"], "/problems/insufficient-stock", "{answer:?}");
+            assert!(answer.body["remaining"].as_u64().expect("a number") < quantity, "{answer:?}");
         }
         told
     }

@@ -13,11 +13,7 @@ const DEFAULT_SEED: u64 = 20_251_111;
 
 /// Asks until `condition` has an answer. Panics with `what` when there is none `within` that time,
 /// also when `condition` itself hangs.
-pub(crate) async fn eventually<T>(
-    what: &str,
-    within: Duration,
-    mut condition: impl AsyncFnMut() -> Option<T>,
-) -> T {
+pub(crate) async fn eventually<T>(what: &str, within: Duration, mut condition: impl AsyncFnMut() -> Option<T>) -> T {
     let asking = async {
         loop {
             if let Some(answer) = condition().await {
@@ -36,15 +32,10 @@ pub(crate) async fn eventually<T>(
 /// panics while it holds the generator prints the seed.
 pub(crate) fn seeded_random() -> SeededRandom {
     let seed = match std::env::var("SEGSTOCK_TEST_SEED") {
-        Ok(text) => text
-            .parse()
-            .expect("SEGSTOCK_TEST_SEED is a whole number from 0 to 2^64 - 1"),
+        Ok(text) => text.parse().expect("SEGSTOCK_TEST_SEED is a whole number from 0 to 2^64 - 1"),
         Err(_) => DEFAULT_SEED,
     };
-    SeededRandom {
-        seed,
-        generator: StdRng::seed_from_u64(seed),
-    }
+    SeededRandom { seed, generator: StdRng::seed_from_u64(seed) }
 }
 
 /// See [`seeded_random`].
@@ -71,11 +62,7 @@ impl DerefMut for SeededRandom {
 impl Drop for SeededRandom {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let _ = writeln!(
-                std::io::stderr(),
-                "repeat with SEGSTOCK_TEST_SEED={}",
-                self.seed
-            );
+            let _ = writeln!(std::io::stderr(), "repeat with SEGSTOCK_TEST_SEED={}", self.seed);
         }
     }
 }

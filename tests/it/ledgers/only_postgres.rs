@@ -10,8 +10,8 @@ use segstock::ledger::{Ledger, LedgerError, Settled, Settlement};
 use sqlx::{PgPool, Transaction};
 
 use super::store::{
-    FENCE, SOON, all_new, already_known, assert_sound, create, ids, new_product, open_postgres,
-    order, order_ids, segment, settle, settlement,
+    FENCE, SOON, all_new, already_known, assert_sound, create, ids, new_product, open_postgres, order, order_ids,
+    segment, settle, settlement,
 };
 use crate::harness::postgres::{Database, Postgres};
 use crate::harness::proxy::Proxy;
@@ -36,25 +36,16 @@ async fn timed<T>(call: impl Future<Output = T>) -> T {
 }
 
 fn assert_nothing_happened<T: std::fmt::Debug>(answer: Result<T, LedgerError>) {
-    assert!(
-        matches!(answer, Err(LedgerError::NothingHappened(_))),
-        "{answer:?}"
-    );
+    assert!(matches!(answer, Err(LedgerError::NothingHappened(_))), "{answer:?}");
 }
 
 fn assert_unknown<T: std::fmt::Debug>(answer: Result<T, LedgerError>) {
-    assert!(
-        matches!(answer, Err(LedgerError::OutcomeUnknown(_))),
-        "{answer:?}"
-    );
+    assert!(matches!(answer, Err(LedgerError::OutcomeUnknown(_))), "{answer:?}");
 }
 
 /// Each connection that has died unnoticed may cost one answer.
 async fn eventually_answers(ledger: &dyn Ledger) {
-    eventually("the ledger answers again", SOON, async || {
-        ledger.ping().await.ok()
-    })
-    .await;
+    eventually("the ledger answers again", SOON, async || ledger.ping().await.ok()).await;
 }
 
 /// Settles while nobody can be reached: perhaps over a connection that has died unnoticed, and then over none.
@@ -106,10 +97,7 @@ async fn a_stopped_server_changes_nothing_and_says_so() {
         assert_eq!(order_ids(&ledger, &product).await, ids(&before));
         assert_sound(&ledger, &product).await;
     }
-    assert_eq!(
-        settle(&ledger, &first, FENCE, &[order("bob", 2)]).await,
-        all_new()
-    );
+    assert_eq!(settle(&ledger, &first, FENCE, &[order("bob", 2)]).await, all_new());
 }
 
 #[tokio::test]
@@ -120,9 +108,7 @@ async fn a_hanging_server_is_an_error_in_time() {
     let product = new_product_in(&ledger).await;
     postgres.pause();
     for _ in 0..2 * CONNECTIONS {
-        timed(ledger.segments(product.id))
-            .await
-            .expect_err("the server hangs");
+        timed(ledger.segments(product.id)).await.expect_err("the server hangs");
     }
     postgres.resume();
     eventually_answers(&ledger).await;
@@ -253,10 +239,8 @@ async fn a_settle_in_flight_when_the_network_breaks_is_unknown() {
         proxy.forward().await;
         eventually_answers(&ledger).await;
         all.extend(ids(&batch));
-        eventually("the orders are there", SOON, async || {
-            (order_ids(&ledger, &product).await == all).then_some(())
-        })
-        .await;
+        eventually("the orders are there", SOON, async || (order_ids(&ledger, &product).await == all).then_some(()))
+            .await;
         // Settled again under the same ids (R6), it turns out to have been committed.
         let settled = settle(&ledger, &first, FENCE, &batch).await;
         assert_eq!(already_known(settled), ids(&batch));
@@ -268,11 +252,7 @@ async fn a_settle_in_flight_when_the_network_breaks_is_unknown() {
 async fn a_reload_waits_for_a_settle_in_flight() {
     let (_proxy, database, ledger, product) = behind_a_proxy().await;
     let pool = database.pool();
-    let in_flight = change(
-        pool,
-        "UPDATE segments SET taken = taken + 3 WHERE index = 0",
-    )
-    .await;
+    let in_flight = change(pool, "UPDATE segments SET taken = taken + 3 WHERE index = 0").await;
     let first = segment(&product, 0);
     let commit = async {
         let waits = async || somebody_waits(pool).await;
@@ -317,14 +297,9 @@ async fn a_settle_that_waits_too_long_is_never_committed_late() {
     let first = segment(&product, 0);
     let in_flight = change(pool, "UPDATE segments SET taken = taken WHERE index = 0").await;
     let batch = [order("ada", 3)];
-    timed(ledger.settle(&settlement(&first, FENCE, &batch)))
-        .await
-        .expect_err("the row is locked");
+    timed(ledger.settle(&settlement(&first, FENCE, &batch))).await.expect_err("the row is locked");
     // The server gives up as well.
-    eventually("nobody waits", SOON, async || {
-        somebody_waits(pool).await.is_none().then_some(())
-    })
-    .await;
+    eventually("nobody waits", SOON, async || somebody_waits(pool).await.is_none().then_some(())).await;
     in_flight.commit().await.expect("it runs");
     assert_eq!(order_ids(&ledger, &product).await, [].into());
     assert_eq!(settle(&ledger, &first, FENCE, &batch).await, all_new());

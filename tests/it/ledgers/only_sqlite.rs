@@ -8,8 +8,8 @@ use segstock::ledger::{Ledger, LedgerError, Settled};
 use sqlx::Connection;
 
 use super::store::{
-    FENCE, SOON, TIMEOUT, all_new, already_known, assert_sound, create, ids, keyed_order,
-    new_product, open_sqlite, order, order_ids, segment, settle, settlement, sqlite_by_hand,
+    FENCE, SOON, TIMEOUT, all_new, already_known, assert_sound, create, ids, keyed_order, new_product, open_sqlite,
+    order, order_ids, segment, settle, settlement, sqlite_by_hand,
 };
 use crate::harness::scratch::Scratch;
 
@@ -43,16 +43,9 @@ async fn an_opened_folder_holds_what_it_held() {
 #[tokio::test]
 async fn a_missing_folder_is_made() {
     let folder = Scratch::new();
-    let options = segstock::ledger::sqlite::Options {
-        folder: folder.join("not").join("yet"),
-        timeout: TIMEOUT,
-    };
+    let options = segstock::ledger::sqlite::Options { folder: folder.join("not").join("yet"), timeout: TIMEOUT };
     let ledger = segstock::ledger::sqlite::SqliteLedger::open(options).await;
-    ledger
-        .expect("it is made")
-        .ping()
-        .await
-        .expect("it answers");
+    ledger.expect("it is made").ping().await.expect("it answers");
 }
 
 #[tokio::test]
@@ -67,15 +60,9 @@ async fn two_ledgers_on_one_folder_see_each_others_writes() {
     assert_eq!(again.expect("it answers"), None);
 
     for turn in 0..20 {
-        let batch: Vec<NewOrder> = (0..10)
-            .map(|number| keyed_order("ada", &format!("{turn}-{number}"), 1))
-            .collect();
+        let batch: Vec<NewOrder> = (0..10).map(|number| keyed_order("ada", &format!("{turn}-{number}"), 1)).collect();
         let (first, second) = (segment(&product, 0), segment(&product, 1));
-        let (first, second) = join(
-            settle(&one, &first, FENCE, &batch),
-            settle(&other, &second, FENCE, &batch),
-        )
-        .await;
+        let (first, second) = join(settle(&one, &first, FENCE, &batch), settle(&other, &second, FENCE, &batch)).await;
         let (first, second) = (already_known(first), already_known(second));
         assert!(first.is_disjoint(&second));
         assert_eq!(&first | &second, ids(&batch));
@@ -99,10 +86,7 @@ async fn a_file_locked_for_long_is_an_error_in_time() {
     let batch = [order("ada", 3)];
     let start = Instant::now();
     let answer = ledger.settle(&settlement(&first, FENCE, &batch)).await;
-    assert!(
-        matches!(answer, Err(LedgerError::NothingHappened(_))),
-        "{answer:?}"
-    );
+    assert!(matches!(answer, Err(LedgerError::NothingHappened(_))), "{answer:?}");
     let elapsed = start.elapsed();
     assert!(elapsed < SOON / 4, "gave up after {elapsed:?}");
     // Readers go on meanwhile.

@@ -27,26 +27,18 @@ async fn list(store: &Store, filter: OrderFilter) -> Vec<Uuid> {
 
 /// Narrows nothing.
 fn everything() -> OrderFilter {
-    OrderFilter {
-        limit: 1000,
-        ..OrderFilter::default()
-    }
+    OrderFilter { limit: 1000, ..OrderFilter::default() }
 }
 
 fn of_customer(name: &str) -> OrderFilter {
-    OrderFilter {
-        customer_id: Some(name.to_owned()),
-        ..everything()
-    }
+    OrderFilter { customer_id: Some(name.to_owned()), ..everything() }
 }
 
 pub(super) async fn an_order_is_found_by_its_id(store: &Store) {
     let product = store.product(20, 2).await;
     let new = order("ada", 3);
     let settling = segment(&product, 1);
-    store
-        .settle(&settling, FENCE, std::slice::from_ref(&new))
-        .await;
+    store.settle(&settling, FENCE, std::slice::from_ref(&new)).await;
     let found = store.ledger.order(new.id).await.expect("it reads");
     assert_eq!(found, Some(kept(&new, &product, 1)));
     let unknown = store.ledger.order(Uuid::now_v7()).await;
@@ -55,11 +47,7 @@ pub(super) async fn an_order_is_found_by_its_id(store: &Store) {
 
 pub(super) async fn settled_orders_are_found_by_id_and_by_key(store: &Store) {
     let product = store.product(20, 1).await;
-    let batch = [
-        keyed_order("ada", "1", 1),
-        keyed_order("bob", "1", 2),
-        order("eve", 3),
-    ];
+    let batch = [keyed_order("ada", "1", 1), keyed_order("bob", "1", 2), order("eve", 3)];
     store.settle(&segment(&product, 0), FENCE, &batch).await;
     let find = async |ids: &[Uuid], keys: &[OrderKey]| -> Vec<SettledOrder> {
         let found = store.ledger.settled_orders(ids, keys).await;
@@ -67,10 +55,7 @@ pub(super) async fn settled_orders_are_found_by_id_and_by_key(store: &Store) {
         found.sort_by_key(|settled| settled.order.id);
         found
     };
-    let settled = batch.each_ref().map(|new| SettledOrder {
-        order: kept(new, &product, 0),
-        key: new.key,
-    });
+    let settled = batch.each_ref().map(|new| SettledOrder { order: kept(new, &product, 0), key: new.key });
     let [ada, bob, eve] = &batch;
     let unknown = order("zoe", 1);
     assert_eq!(find(&[], &[]).await, []);
@@ -144,9 +129,7 @@ pub(super) async fn orders_are_listed_in_order_of_time(store: &Store) {
             3 => segment(&other, 0),
             index => segment(&one, index as u16),
         };
-        store
-            .settle(&settling, FENCE, std::slice::from_ref(new))
-            .await;
+        store.settle(&settling, FENCE, std::slice::from_ref(new)).await;
     }
     let in_time: Vec<Uuid> = orders.iter().map(|order| order.id).collect();
     assert_eq!(list(store, everything()).await, in_time);
@@ -161,14 +144,10 @@ async fn six_orders(store: &Store) -> (Product, [NewOrder; 6]) {
     let orders = orders.map(|name| order(name, 1));
     for (number, new) in orders.iter().enumerate() {
         let settling = segment(if number < 3 { &one } else { &other }, 0);
-        let settled = store
-            .settle(&settling, FENCE, std::slice::from_ref(new))
-            .await;
+        let settled = store.settle(&settling, FENCE, std::slice::from_ref(new)).await;
         assert_eq!(settled, all_new());
     }
-    store
-        .by_hand("UPDATE orders SET status = 2 WHERE customer_id = 'lost-ada'")
-        .await;
+    store.by_hand("UPDATE orders SET status = 2 WHERE customer_id = 'lost-ada'").await;
     (one, orders)
 }
 
@@ -178,10 +157,7 @@ pub(super) async fn a_list_can_be_narrowed(store: &Store) {
     let cancelled = Some(OrderStatus::Cancelled);
     let confirmed = Some(OrderStatus::Confirmed);
     let sku = Some(one.sku.clone());
-    let of_one = OrderFilter {
-        sku: sku.clone(),
-        ..everything()
-    };
+    let of_one = OrderFilter { sku: sku.clone(), ..everything() };
     assert_eq!(list(store, of_one.clone()).await, id[..3]);
     assert_eq!(list(store, of_customer("bob")).await, [id[1], id[4]]);
     for (filter, status, expected) in [
@@ -195,16 +171,9 @@ pub(super) async fn a_list_can_be_narrowed(store: &Store) {
         let filter = OrderFilter { status, ..filter };
         assert_eq!(list(store, filter.clone()).await, expected, "{filter:?}");
     }
-    let both = OrderFilter {
-        sku,
-        ..of_customer("bob")
-    };
+    let both = OrderFilter { sku, ..of_customer("bob") };
     assert_eq!(list(store, both.clone()).await, [id[1]]);
-    let all = OrderFilter {
-        status: confirmed,
-        after: Some(id[0]),
-        ..both
-    };
+    let all = OrderFilter { status: confirmed, after: Some(id[0]), ..both };
     assert_eq!(list(store, all).await, [id[1]]);
     assert!(list(store, of_customer("nobody")).await.is_empty());
 }
@@ -213,10 +182,7 @@ pub(super) async fn customers_with_alike_keys_are_kept_apart(store: &Store) {
     let product = store.product(100, 1).await;
     let adas = order("ada", 1);
     // As if the digests of two customers began alike.
-    let bobs = NewOrder {
-        customer_id: customer("bob"),
-        ..order("ada", 1)
-    };
+    let bobs = NewOrder { customer_id: customer("bob"), ..order("ada", 1) };
     let batch = [adas, bobs];
     let settled = store.settle(&segment(&product, 0), FENCE, &batch).await;
     assert_eq!(settled, all_new());
@@ -225,20 +191,13 @@ pub(super) async fn customers_with_alike_keys_are_kept_apart(store: &Store) {
 
 pub(super) async fn a_list_goes_on_after_a_page(store: &Store) {
     let (one, orders) = six_orders(store).await;
-    let of_one = OrderFilter {
-        sku: Some(one.sku.clone()),
-        ..everything()
-    };
+    let of_one = OrderFilter { sku: Some(one.sku.clone()), ..everything() };
     for (filter, expected) in [(everything(), 6), (of_one, 3), (of_customer("bob"), 2)] {
         for limit in 1..=3 {
             let mut seen = Vec::new();
             let mut after = None;
             loop {
-                let page = OrderFilter {
-                    after,
-                    limit,
-                    ..filter.clone()
-                };
+                let page = OrderFilter { after, limit, ..filter.clone() };
                 let page = list(store, page).await;
                 assert!(page.len() <= limit as usize);
                 let Some(last) = page.last() else { break };
@@ -264,9 +223,7 @@ pub(super) async fn only_reserved_units_are_held(store: &Store) {
     }
     let held = async || store.ledger.held(product.id).await.expect("it reads");
     assert_eq!(held().await, 0);
-    store
-        .by_hand("UPDATE orders SET status = 0 WHERE customer_id = 'held'")
-        .await;
+    store.by_hand("UPDATE orders SET status = 0 WHERE customer_id = 'held'").await;
     assert_eq!(held().await, 7);
     store.assert_sound(&product).await;
 }
@@ -274,15 +231,9 @@ pub(super) async fn only_reserved_units_are_held(store: &Store) {
 pub(super) async fn keys_come_in_pages(store: &Store) {
     let product = store.product(100, 2).await;
     let other = store.product(100, 1).await;
-    store
-        .settle(&segment(&other, 0), FENCE, &[order("ada", 1)])
-        .await;
+    store.settle(&segment(&other, 0), FENCE, &[order("ada", 1)]).await;
     let orders: Vec<NewOrder> = (0..10).map(|_| order("bob", 1)).collect();
-    let (even, odd): (Vec<_>, Vec<_>) = orders
-        .iter()
-        .cloned()
-        .enumerate()
-        .partition(|(n, _)| n % 2 == 0);
+    let (even, odd): (Vec<_>, Vec<_>) = orders.iter().cloned().enumerate().partition(|(n, _)| n % 2 == 0);
     for (half, index) in [(odd, 0), (even, 1)] {
         let batch: Vec<NewOrder> = half.into_iter().map(|(_, order)| order).collect();
         store.settle(&segment(&product, index), FENCE, &batch).await;
@@ -307,13 +258,9 @@ pub(super) async fn keys_come_in_pages(store: &Store) {
 
 pub(super) async fn only_live_orders_add_up(store: &Store) {
     let product = store.product(90, 3).await;
-    for (index, name, quantity) in [
-        (0, "reserved", 1),
-        (0, "confirmed", 2),
-        (0, "cancelled", 4),
-        (2, "expired", 8),
-        (2, "confirmed", 16),
-    ] {
+    for (index, name, quantity) in
+        [(0, "reserved", 1), (0, "confirmed", 2), (0, "cancelled", 4), (2, "expired", 8), (2, "confirmed", 16)]
+    {
         let taking = segment(&product, index);
         store.settle(&taking, FENCE, &[order(name, quantity)]).await;
     }

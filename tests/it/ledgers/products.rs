@@ -36,12 +36,9 @@ pub(super) async fn a_product_is_kept_as_it_was_created(store: &Store) {
 }
 
 pub(super) async fn stock_is_split_evenly(store: &Store) {
-    for (stock, segments, shares) in [
-        (10, 4, vec![3, 3, 2, 2]),
-        (7, 1, vec![7]),
-        (2, 3, vec![1, 1, 0]),
-        (0, 2, vec![0, 0]),
-    ] {
+    for (stock, segments, shares) in
+        [(10, 4, vec![3, 3, 2, 2]), (7, 1, vec![7]), (2, 3, vec![1, 1, 0]), (0, 2, vec![0, 0])]
+    {
         let product = store.product(stock, segments).await;
         let kept = store.segments(&product).await;
         let allotted: Vec<u64> = kept.iter().map(|segment| segment.allotted).collect();
@@ -75,11 +72,7 @@ pub(super) async fn a_taken_sku_creates_nothing(store: &Store) {
     assert_eq!(created.expect("it answers"), None);
     assert_eq!(store.picture(&product).await, before);
     let listed = store.ledger.products(None, 10).await.expect("it reads");
-    let totals = ProductTotals {
-        product,
-        allotted: 10,
-        taken: 0,
-    };
+    let totals = ProductTotals { product, allotted: 10, taken: 0 };
     assert_eq!(listed, [totals]);
     // A SKU is told from its capital letters.
     create(&*store.ledger, &new_product("Taken", 1, 1)).await;
@@ -89,9 +82,7 @@ pub(super) async fn one_of_many_creators_wins(store: &Store) {
     let attempts = (0..8).map(async |stock| {
         let new = new_product("wanted", stock, 4);
         let created = store.ledger.create_product(&new).await;
-        created
-            .expect("the store answers")
-            .map(|product| (product, stock))
+        created.expect("the store answers").map(|product| (product, stock))
     });
     let created: Vec<_> = join_all(attempts).await.into_iter().flatten().collect();
     let [(product, stock)] = &created[..] else {
@@ -129,10 +120,7 @@ pub(super) async fn products_are_listed_in_sku_order(store: &Store) {
     assert_eq!(listed.iter().map(sku).collect::<Vec<_>>(), skus);
 
     let sold = segment(&listed[0].product, 1);
-    assert_eq!(
-        store.settle(&sold, FENCE, &[order("ada", 3)]).await,
-        all_new()
-    );
+    assert_eq!(store.settle(&sold, FENCE, &[order("ada", 3)]).await, all_new());
     let first = store.ledger.products(None, 1).await.expect("it reads");
     assert_eq!(sku(&first[0]), "0");
     assert_eq!((first[0].allotted, first[0].taken), (16, 3));

@@ -8,9 +8,7 @@ use rand::seq::SliceRandom;
 use segstock::domain::{Fence, NewOrder};
 use segstock::ledger::{LedgerError, Settled};
 
-use super::store::{
-    FENCE, Store, all_new, already_known, ids, keyed_order, order, order_ids, segment, settlement,
-};
+use super::store::{FENCE, Store, all_new, already_known, ids, keyed_order, order, order_ids, segment, settlement};
 use crate::harness::wait::seeded_random;
 
 pub(super) async fn the_same_orders_on_two_segments_are_settled_once(store: &Store) {
@@ -20,20 +18,16 @@ pub(super) async fn the_same_orders_on_two_segments_are_settled_once(store: &Sto
     let product = store.product(4 * REPETITIONS * BATCH, 2).await;
     let segments = [segment(&product, 0), segment(&product, 1)];
     for repetition in 0..REPETITIONS {
-        let one: Vec<NewOrder> = (0..BATCH)
-            .map(|number| keyed_order("ada", &format!("{repetition}-{number}"), 1))
-            .collect();
+        let one: Vec<NewOrder> =
+            (0..BATCH).map(|number| keyed_order("ada", &format!("{repetition}-{number}"), 1)).collect();
         // The same keys in another order of arrival; half of them under the same ids, the others as new requests.
         let mut other = one.clone();
         for order in other.iter_mut().step_by(2) {
             order.id = uuid::Uuid::now_v7();
         }
         other.shuffle(&mut *random);
-        let (first, second) = join(
-            store.settle(&segments[0], FENCE, &one),
-            store.settle(&segments[1], FENCE, &other),
-        )
-        .await;
+        let (first, second) =
+            join(store.settle(&segments[0], FENCE, &one), store.settle(&segments[1], FENCE, &other)).await;
         let (first, second) = (already_known(first), already_known(second));
         for order in &one {
             let twin = other.iter().find(|twin| twin.key == order.key);
@@ -62,17 +56,12 @@ pub(super) async fn holders_of_one_segment_conserve_its_units(store: &Store) {
         let batches: Vec<(Fence, Vec<NewOrder>)> = (0..8)
             .map(|_| {
                 let fence = Fence((repetition * 4 + random.random_range(1..=8)) as i64);
-                let batch = (0..random.random_range(1..=3))
-                    .map(|_| order("ada", random.random_range(1..=5)))
-                    .collect();
+                let batch = (0..random.random_range(1..=3)).map(|_| order("ada", random.random_range(1..=5))).collect();
                 (fence, batch)
             })
             .collect();
         let settling = batches.iter().map(async |(fence, batch)| {
-            let settled = store
-                .ledger
-                .settle(&settlement(&first, *fence, batch))
-                .await;
+            let settled = store.ledger.settle(&settlement(&first, *fence, batch)).await;
             (*fence, ids(batch), settled)
         });
         for (fence, batch, settled) in join_all(settling).await {
@@ -101,24 +90,16 @@ pub(super) async fn a_reload_among_settles_counts_them(store: &Store) {
     let first = segment(&product, 0);
     let mut fence = Fence(1);
     for _ in 0..20 {
-        let batches: Vec<Vec<NewOrder>> = (0..6)
-            .map(|_| vec![order("ada", 3), order("bob", 4)])
-            .collect();
-        let settling = batches
-            .iter()
-            .map(|batch| store.settle(&first, fence, batch));
-        let (settled, reloaded) =
-            join(join_all(settling), store.ledger.reload(&first, fence)).await;
+        let batches: Vec<Vec<NewOrder>> = (0..6).map(|_| vec![order("ada", 3), order("bob", 4)]).collect();
+        let settling = batches.iter().map(|batch| store.settle(&first, fence, batch));
+        let (settled, reloaded) = join(join_all(settling), store.ledger.reload(&first, fence)).await;
         let reloaded = reloaded.expect("it answers");
         assert!(settled.iter().all(|settled| {
             // Before the reload or after it: then the fence is stale.
             *settled == all_new() || *settled == Settled::Refused
         }));
         // Nothing may be settled under the old fence any more, so the count is the reload's for good.
-        assert_eq!(
-            store.settle(&first, fence, &batches[0]).await,
-            Settled::Refused
-        );
+        assert_eq!(store.settle(&first, fence, &batches[0]).await, Settled::Refused);
         let taken = store.taken(&product).await[0];
         assert_eq!(reloaded.stock, STOCK - taken);
         fence = reloaded.fence;

@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use segstock::domain::{Epoch, Fence};
 use segstock::ledger::{LedgerError, Settled, Settlement};
 
-use super::store::{
-    FENCE, Store, all_new, already_known, ids, keyed_order, order, segment, settlement,
-};
+use super::store::{FENCE, Store, all_new, already_known, ids, keyed_order, order, segment, settlement};
 
 pub(super) async fn a_batch_is_inserted_and_its_units_are_taken(store: &Store) {
     let product = store.product(40, 2).await;
@@ -61,9 +59,7 @@ pub(super) async fn a_fence_counts_for_its_segment_only(store: &Store) {
     let product = store.product(20, 2).await;
     let other = store.product(20, 2).await;
     for (product, index, fence) in [(&product, 0, 9), (&product, 1, 3), (&other, 0, 2)] {
-        let settled = store
-            .settle(&segment(product, index), Fence(fence), &[order("ada", 1)])
-            .await;
+        let settled = store.settle(&segment(product, index), Fence(fence), &[order("ada", 1)]).await;
         assert_eq!(settled, all_new());
     }
     assert_eq!(store.segments(&product).await[1].fence, Fence(3));
@@ -106,10 +102,7 @@ pub(super) async fn more_than_is_left_changes_nothing(store: &Store) {
         assert_eq!(settled, Settled::Refused, "{quantity} of 2");
         assert_eq!(store.picture(&product).await, before, "{quantity} of 2");
     }
-    assert_eq!(
-        store.settle(&first, FENCE, &[order("bob", 2)]).await,
-        all_new()
-    );
+    assert_eq!(store.settle(&first, FENCE, &[order("bob", 2)]).await, all_new());
     store.assert_sound(&product).await;
 }
 
@@ -223,21 +216,11 @@ pub(super) async fn a_failed_statement_changes_nothing(store: &Store) {
     // More often than there are connections: each must be left in order.
     for _ in 0..10 {
         let orders = [order("bob", 2)];
-        let failure = store
-            .ledger
-            .settle(&settlement(&first, FENCE, &orders))
-            .await
-            .expect_err("it is broken");
-        assert!(
-            matches!(failure, LedgerError::NothingHappened(_)),
-            "{failure:?}"
-        );
+        let failure = store.ledger.settle(&settlement(&first, FENCE, &orders)).await.expect_err("it is broken");
+        assert!(matches!(failure, LedgerError::NothingHappened(_)), "{failure:?}");
         assert_eq!(store.picture(&product).await, before);
     }
     store.heal().await;
-    assert_eq!(
-        store.settle(&first, FENCE, &[order("bob", 2)]).await,
-        all_new()
-    );
+    assert_eq!(store.settle(&first, FENCE, &[order("bob", 2)]).await, all_new());
     store.assert_sound(&product).await;
 }

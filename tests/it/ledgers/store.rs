@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use segstock::domain::invariants::{self, Evidence};
 use segstock::domain::{
-    CustomerId, Epoch, Fence, IdempotencyKey, NewOrder, NewProduct, OrderKey, Product, ProductName,
-    Quantity, SaleWindow, Segment, SegmentCount, SegmentStock, Sku, Stock,
+    CustomerId, Epoch, Fence, IdempotencyKey, NewOrder, NewProduct, OrderKey, Product, ProductName, Quantity,
+    SaleWindow, Segment, SegmentCount, SegmentStock, Sku, Stock,
 };
 use segstock::ledger::postgres::{self, PostgresLedger};
 use segstock::ledger::sqlite::{self, SqliteLedger};
@@ -44,20 +44,14 @@ impl Store {
     pub(super) async fn postgres() -> Store {
         let database = Postgres::shared().await.database().await;
         let ledger = open_postgres(database.url(), 8, TIMEOUT).await;
-        Store {
-            ledger: Arc::new(ledger),
-            kept_in: KeptIn::Postgres(database),
-        }
+        Store { ledger: Arc::new(ledger), kept_in: KeptIn::Postgres(database) }
     }
 
     /// A new folder.
     pub(super) async fn sqlite() -> Store {
         let folder = Scratch::new();
         let ledger = open_sqlite(&folder, TIMEOUT).await;
-        Store {
-            ledger: Arc::new(ledger),
-            kept_in: KeptIn::Sqlite(folder),
-        }
+        Store { ledger: Arc::new(ledger), kept_in: KeptIn::Sqlite(folder) }
     }
 
     /// Runs SQL past the ledger, as an operator does by hand.
@@ -112,12 +106,7 @@ impl Store {
     }
 
     /// Settles and expects an outcome, good or bad.
-    pub(super) async fn settle(
-        &self,
-        segment: &Segment,
-        fence: Fence,
-        orders: &[NewOrder],
-    ) -> Settled {
+    pub(super) async fn settle(&self, segment: &Segment, fence: Fence, orders: &[NewOrder]) -> Settled {
         settle(&*self.ledger, segment, fence, orders).await
     }
 
@@ -159,29 +148,14 @@ pub(super) struct Picture {
     pub(super) orders: BTreeSet<Uuid>,
 }
 
-pub(super) async fn open_postgres(
-    url: &str,
-    max_connections: u32,
-    timeout: Duration,
-) -> PostgresLedger {
-    let options = postgres::Options {
-        url: url.to_owned(),
-        max_connections,
-        timeout,
-    };
-    PostgresLedger::connect(options)
-        .await
-        .expect("the test's Postgres runs")
+pub(super) async fn open_postgres(url: &str, max_connections: u32, timeout: Duration) -> PostgresLedger {
+    let options = postgres::Options { url: url.to_owned(), max_connections, timeout };
+    PostgresLedger::connect(options).await.expect("the test's Postgres runs")
 }
 
 pub(super) async fn open_sqlite(folder: &Scratch, timeout: Duration) -> SqliteLedger {
-    let options = sqlite::Options {
-        folder: folder.path().to_owned(),
-        timeout,
-    };
-    SqliteLedger::open(options)
-        .await
-        .expect("the test's folder is writable")
+    let options = sqlite::Options { folder: folder.path().to_owned(), timeout };
+    SqliteLedger::open(options).await.expect("the test's folder is writable")
 }
 
 /// A connection that knows nothing of the ledger.
@@ -211,11 +185,7 @@ pub(super) async fn create(ledger: &dyn Ledger, new: &NewProduct) -> Product {
 }
 
 pub(super) fn segment(product: &Product, index: u16) -> Segment {
-    Segment {
-        product: product.id,
-        sku: product.sku.clone(),
-        index,
-    }
+    Segment { product: product.id, sku: product.sku.clone(), index }
 }
 
 pub(super) fn units(units: u64) -> Quantity {
@@ -229,46 +199,24 @@ pub(super) fn customer(name: &str) -> CustomerId {
 /// An order without an idempotency key.
 pub(super) fn order(name: &str, quantity: u64) -> NewOrder {
     let (id, customer_id) = (Uuid::now_v7(), customer(name));
-    NewOrder {
-        id,
-        quantity: units(quantity),
-        key: OrderKey::of_id(&customer_id, id),
-        customer_id,
-    }
+    NewOrder { id, quantity: units(quantity), key: OrderKey::of_id(&customer_id, id), customer_id }
 }
 
 /// An order with an idempotency key.
 pub(super) fn keyed_order(name: &str, key: &str, quantity: u64) -> NewOrder {
     let key = IdempotencyKey::parse(key.as_bytes()).expect("a key");
-    NewOrder {
-        key: OrderKey::of_request(&customer(name), &key),
-        ..order(name, quantity)
-    }
+    NewOrder { key: OrderKey::of_request(&customer(name), &key), ..order(name, quantity) }
 }
 
 pub(super) fn ids(orders: &[NewOrder]) -> BTreeSet<Uuid> {
     orders.iter().map(|order| order.id).collect()
 }
 
-pub(super) fn settlement<'a>(
-    segment: &'a Segment,
-    fence: Fence,
-    orders: &'a [NewOrder],
-) -> Settlement<'a> {
-    Settlement {
-        segment,
-        fence,
-        epoch: Epoch(0),
-        orders,
-    }
+pub(super) fn settlement<'a>(segment: &'a Segment, fence: Fence, orders: &'a [NewOrder]) -> Settlement<'a> {
+    Settlement { segment, fence, epoch: Epoch(0), orders }
 }
 
-pub(super) async fn settle(
-    ledger: &dyn Ledger,
-    segment: &Segment,
-    fence: Fence,
-    orders: &[NewOrder],
-) -> Settled {
+pub(super) async fn settle(ledger: &dyn Ledger, segment: &Segment, fence: Fence, orders: &[NewOrder]) -> Settled {
     let settlement = settlement(segment, fence, orders);
     let settled = ledger.settle(&settlement).await;
     settled.expect("the store answers")
@@ -276,9 +224,7 @@ pub(super) async fn settle(
 
 /// All orders went in.
 pub(super) fn all_new() -> Settled {
-    Settled::Committed {
-        already_known: Vec::new(),
-    }
+    Settled::Committed { already_known: Vec::new() }
 }
 
 /// The ids of a committed batch that were not inserted.
