@@ -79,12 +79,14 @@ install_with_apt() (
 )
 
 install_missing() {
-    local redis=no postgres=no compiler=no
+    local redis=no postgres=no compiler=no curl=no
     has redis-server || redis=yes
     has_postgres || postgres=yes
     # SQLite and the allocator are built from their C sources.
     has cc || compiler=yes
-    if [ "$redis$postgres$compiler" = nonono ]; then
+    # One test pastes the curl line that the service prints.
+    has curl || curl=yes
+    if [ "$redis$postgres$compiler$curl" = nononono ]; then
         return
     fi
 
@@ -102,11 +104,13 @@ install_missing() {
         [ "$redis" = no ] || packages+=(redis-server)
         [ "$postgres" = no ] || packages+=(postgresql)
         [ "$compiler" = no ] || packages+=(build-essential)
+        [ "$curl" = no ] || packages+=(curl)
         install_with_apt "${packages[@]}"
     else
         [ "$redis" = no ] || packages+=("Redis (redis-server on the PATH)")
         [ "$postgres" = no ] || packages+=("the PostgreSQL server (initdb and postgres on the PATH)")
         [ "$compiler" = no ] || packages+=("a C compiler (cc on the PATH)")
+        [ "$curl" = no ] || packages+=("curl")
         printf 'Please install: %s\n' "${packages[@]}" >&2
         exit 1
     fi
