@@ -42,9 +42,11 @@ impl Pace {
         Self { obstacle: Obstacle::Crowd, failures: 0, paused_until: None }
     }
 
-    /// Why an order is refused whose time is up now.
-    pub(super) fn refusal(&self) -> Refusal {
+    /// Why an order is refused whose time is up now. Without a crowd the leases that are asked for would serve all that
+    /// wait: then the order waited for nothing but a store's answer, and the store's own time limit is longer.
+    pub(super) fn refusal(&self, crowded: bool) -> Refusal {
         match self.obstacle {
+            Obstacle::Crowd if !crowded => Refusal::Unavailable,
             Obstacle::Crowd => Refusal::Overloaded,
             Obstacle::Busy => Refusal::Contended,
             Obstacle::Store => Refusal::Unavailable,
@@ -93,15 +95,16 @@ mod tests {
     fn a_failing_store_is_told_from_busy_segments_and_from_a_crowd() {
         let now = Instant::now();
         let mut pace = Pace::new();
-        assert_eq!(pace.refusal(), Refusal::Overloaded);
+        assert_eq!(pace.refusal(true), Refusal::Overloaded);
+        assert_eq!(pace.refusal(false), Refusal::Unavailable, "a lease is asked for, and nobody answers");
         pace.busy();
-        assert_eq!(pace.refusal(), Refusal::Contended);
+        assert_eq!(pace.refusal(true), Refusal::Contended);
         pace.heard_of(Stores::Failed, now);
         pace.leased();
         pace.busy();
-        assert_eq!(pace.refusal(), Refusal::Unavailable, "the guard answers, the ledger does not");
+        assert_eq!(pace.refusal(true), Refusal::Unavailable, "the guard answers, the ledger does not");
         pace.heard_of(Stores::Answered, now);
-        assert_eq!(pace.refusal(), Refusal::Overloaded);
+        assert_eq!(pace.refusal(true), Refusal::Overloaded);
     }
 
     #[test]

@@ -129,8 +129,9 @@ impl Queue {
     /// Starts whatever can be started now.
     fn go_on(&mut self, now: Instant) {
         self.wake_at = None;
+        let crowded = self.line.len() > self.leasing * self.on_sale.house.settings.max_batch;
         for order in self.line.take_expired(now) {
-            let refusal = if order.is_in_doubt() { Refusal::OutcomeUnknown } else { self.pace.refusal() };
+            let refusal = if order.is_in_doubt() { Refusal::OutcomeUnknown } else { self.pace.refusal(crowded) };
             order.answer(self.on_sale.refuse(refusal));
         }
         while let Some((index, trust)) = self.next_probe(now) {
