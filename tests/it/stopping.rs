@@ -23,33 +23,37 @@ const WITHIN: Duration = Duration::from_secs(30);
 /// What a request to Postgres takes on its way, once the network is slow.
 const DELAY: Duration = Duration::from_millis(300);
 
-/// An instance whose way to Postgres can be slowed down. One round at a time and small batches, so that orders wait.
+/// An instance whose ways to its stores can be slowed down. One round at a time and small batches, so that orders wait.
 struct Slow {
     fixture: Fixture,
-    proxy: Proxy,
+    to_redis: Proxy,
+    to_postgres: Proxy,
     instance: Arc<Instance>,
 }
 
 impl Slow {
     async fn start() -> Slow {
         let fixture = Fixture::start(0).await;
-        let proxy = Proxy::start(Postgres::shared().await.address()).await;
+        let to_redis = Proxy::start(fixture.redis.address()).await;
+        let to_postgres = Proxy::start(Postgres::shared().await.address()).await;
         let patient = |instance: InstanceBuilder| {
             instance
                 .setting("SEGSTOCK_REQUEST_DEADLINE_MS", "60000")
+                .setting("SEGSTOCK_REDIS_TIMEOUT_MS", "5000")
                 .setting("SEGSTOCK_LEDGER_TIMEOUT_MS", "20000")
                 .setting("SEGSTOCK_LEASE_TIME_LIMIT_MS", "60000")
                 .setting("SEGSTOCK_STOP_DEADLINE_MS", "60000")
                 .setting("SEGSTOCK_MAX_ROUNDS_IN_FLIGHT", "1")
                 .setting("SEGSTOCK_MAX_BATCH", "20")
         };
-        let through = proxy.url_through(fixture.database.url());
-        let instance = Instance::with_stores(&fixture.redis.url(), &through);
+        let redis_url = to_redis.url_through(&fixture.redis.url());
+        let database_url = to_postgres.url_through(fixture.database.url());
+        let instance = Instance::with_stores(&redis_url, &database_url);
         let instance = Arc::new(patient(instance).start().await);
         instance.create_product("lamp", 1000, 4).await;
         placed(&buy(&instance, "lamp", 1, "first", None).await);
-        proxy.delay(DELAY);
-        Slow { fixture, proxy, instance }
+        to_postgres.delay(DELAY);
+        Slow { fixture, to_redis, to_postgres, instance }
     }
 
     async fn observer(&self) -> Observer {
@@ -82,6 +86,8 @@ async fn a_stop_finishes_every_order_that_was_accepted() {
         (waiting >= WAITING as f64).then_some(())
     })
     .await;
+    // The last lease is given back after the last answer: slowly, so that nobody gets away with not waiting for it.
+    slow.to_redis.delay(Duration::from_millis(150));
     assert_eq!(slow.instance.stop_gracefully().await, Some(0));
 
     let mut answered = HashSet::new();
@@ -110,7 +116,7 @@ async fn a_stop_finishes_every_order_that_was_accepted() {
 #[tokio::test]
 async fn a_stopped_service_can_be_started_by_somebody_else_at_once() {
     let slow = Slow::start().await;
-    slow.proxy.delay(Duration::ZERO);
+    slow.to_postgres.delay(Duration::ZERO);
     assert_eq!(slow.instance.stop_gracefully().await, Some(0));
     // Leases last for a minute here: were one left behind, this would be contended.
     let next = slow.fixture.instance().setting("SEGSTOCK_REQUEST_DEADLINE_MS", "5000").start().await;
@@ -177,7 +183,7 @@ async fn a_client_that_hangs_up_has_an_order_or_has_none() {
     assert!(ids.len() < 60, "nobody hung up");
 
     // Rounds run one after the other: when this one is over, so is every one before.
-    slow.proxy.delay(Duration::ZERO);
+    slow.to_postgres.delay(Duration::ZERO);
     ids.push(placed(&buy(&slow.instance, "lamp", 1, "last", None).await));
     let observer = slow.observer().await;
     observer.audit("lamp", &ids).await;
