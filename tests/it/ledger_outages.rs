@@ -111,6 +111,9 @@ async fn an_outcome_that_stays_unknown_is_found_by_the_retry_with_its_key() {
     let first = json!({"sku": "pen", "quantity": 1, "customer_id": "bob"});
     let first = wired.instance.post_order(&first, None).await;
     assert_eq!(first.expect("an answer").status, 201);
+    // Answers may go out before the release: the lease waited for below is to be the next one.
+    eventually("the segment is given back", WITHIN, async || (!wired.somebody_holds_the_segment().await).then_some(()))
+        .await;
 
     let order = json!({"sku": "pen", "quantity": 2, "customer_id": "ada"});
     // Slow enough to cut Redis off while the batch is on its way: nobody can settle it a second time then.
