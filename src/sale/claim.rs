@@ -63,6 +63,10 @@ impl Look {
         Self { remaining, fences, winners, taken_at, refresh_asked: AtomicBool::new(false) }
     }
 
+    fn age(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.taken_at)
+    }
+
     /// Whether the set of orders is final, and not known yet.
     pub(super) fn wants_winners(&self) -> bool {
         self.remaining == 0 && self.winners.is_none()
@@ -87,16 +91,12 @@ impl Claim {
         let Some(look) = look.as_deref() else {
             return (FromMemory::Try, false);
         };
-        let age = now.saturating_duration_since(look.taken_at);
-        if age > VALID || asked.quantity.units() <= look.remaining {
+        let age = look.age(now);
+        let refusal = Refusal::for_want_of_stock(asked.quantity, look.remaining).filter(|_| age <= VALID);
+        let Some(refusal) = refusal else {
             return (FromMemory::Try, false);
-        }
-        let refresh = age > REFRESH && !look.refresh_asked.swap(true, Ordering::Relaxed);
-        let remaining = look.remaining;
-        let refusal = match remaining {
-            0 => Refusal::SoldOut,
-            _ => Refusal::InsufficientStock { remaining },
         };
+        let refresh = age > REFRESH && !look.refresh_asked.swap(true, Ordering::Relaxed);
         // Only with nothing left is the set of orders final: a repetition of a refused one is refused again.
         let verdict = match (&asked.key, &look.winners) {
             (None, _) => FromMemory::Refuse(refusal),
@@ -108,9 +108,8 @@ impl Claim {
 
     /// Whether the last look still counts, and saw at least as much as `quantity`.
     pub(super) fn covers(&self, quantity: Quantity, now: Instant) -> bool {
-        self.0.load().as_deref().is_some_and(|look| {
-            now.saturating_duration_since(look.taken_at) <= VALID && quantity.units() <= look.remaining
-        })
+        let covers = |look: &Look| look.age(now) <= VALID && quantity.units() <= look.remaining;
+        self.0.load().as_deref().is_some_and(covers)
     }
 
     /// Whether the set of orders is final, and not known yet.

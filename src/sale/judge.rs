@@ -12,7 +12,7 @@ use super::claim::{Claim, Look, Winners};
 use super::on_sale::OnSale;
 use super::outcome::Refusal;
 use super::pace::Stores;
-use super::round::{Known, answer_known};
+use super::round::answer_known;
 use super::waiting::Waiting;
 use crate::domain::SegmentStock;
 
@@ -47,16 +47,13 @@ pub(super) async fn judge(on_sale: Arc<OnSale>, orders: Vec<Waiting>) -> Judgeme
 
     // After the look, not before: whoever took the units that are missing has committed by now, and is found.
     let (may_be_known, new): (Vec<_>, Vec<_>) = orders.into_iter().partition(Waiting::may_be_known);
-    let known = match may_be_known.is_empty() {
-        true => Known::default(),
-        false => answer_known(&on_sale, may_be_known).await,
-    };
-    let stores = if known.unasked.is_empty() { Stores::Answered } else { Stores::Failed };
+    let known = answer_known(&on_sale, may_be_known).await;
+    let stores = known.stores();
     let mut returned = known.unasked;
     // An order in doubt comes here only once the segment that it may have been settled on was leased again, and so
     // reloaded: its statement has been committed, and is found above, or never will be.
     for order in new.into_iter().chain(known.absent) {
-        match refusal(order.asked.quantity.units(), remaining) {
+        match Refusal::for_want_of_stock(order.asked.quantity, remaining) {
             Some(refusal) => order.answer(on_sale.refuse(refusal)),
             None => returned.push(order),
         }
@@ -92,12 +89,4 @@ fn publish(claim: &Claim, segments: &[SegmentStock], remaining: u64, taken_at: I
     let same = claim.last().filter(|last| last.remaining == remaining && last.fences == fences);
     let winners = same.and_then(|last| last.winners.clone());
     claim.publish(Look::new(remaining, fences, winners, taken_at));
-}
-
-fn refusal(units: u64, remaining: u64) -> Option<Refusal> {
-    match remaining {
-        0 => Some(Refusal::SoldOut),
-        _ if units > remaining => Some(Refusal::InsufficientStock { remaining }),
-        _ => None,
-    }
 }

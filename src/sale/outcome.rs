@@ -55,6 +55,15 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// Why so many units cannot be sold when `remaining` are left; `None` when they can.
+    pub(super) fn for_want_of_stock(quantity: Quantity, remaining: u64) -> Option<Self> {
+        match remaining {
+            0 => Some(Self::SoldOut),
+            _ if quantity.units() > remaining => Some(Self::InsufficientStock { remaining }),
+            _ => None,
+        }
+    }
+
     /// Every label, in the order of [`Refusal::position`].
     pub(super) const LABELS: [&str; 11] = [
         "unknown-product",

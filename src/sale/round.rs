@@ -175,13 +175,10 @@ async fn committed(on_sale: &OnSale, index: u16, batch: Batch, already_known: Ve
         }
     }
     on_sale.metrics.placed(index, placed);
-    let known = match repeated.is_empty() {
-        true => Known::default(),
-        false => answer_known(on_sale, repeated).await,
-    };
+    let known = answer_known(on_sale, repeated).await;
     Settling {
         taken: Some(taken),
-        stores: if known.unasked.is_empty() { Stores::Answered } else { Stores::Failed },
+        stores: known.stores(),
         returned: known.absent.into_iter().chain(known.unasked).collect(),
     }
 }
@@ -195,8 +192,18 @@ pub(super) struct Known {
     pub(super) unasked: Vec<Waiting>,
 }
 
-/// Answers the orders that the ledger knows by their id or key; returns the others.
+impl Known {
+    /// What this tells of the stores.
+    pub(super) fn stores(&self) -> Stores {
+        if self.unasked.is_empty() { Stores::Answered } else { Stores::Failed }
+    }
+}
+
+/// Answers the orders that the ledger knows by their id or key; returns the others. Without orders nobody is asked.
 pub(super) async fn answer_known(on_sale: &OnSale, orders: Vec<Waiting>) -> Known {
+    if orders.is_empty() {
+        return Known::default();
+    }
     let sku = &on_sale.product.sku;
     let ids: Vec<_> = orders.iter().filter_map(Waiting::id).collect();
     let keys: Vec<_> = orders.iter().filter_map(|order| order.asked.key).collect();
