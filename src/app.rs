@@ -10,7 +10,7 @@ use axum_server::Handle;
 use axum_server::accept::NoDelayAcceptor;
 use hyper_util::rt::TokioTimer;
 
-use crate::config::{BadSetting, Settings};
+use crate::config::{BadSetting, BenchOnly, Settings};
 use crate::domain::{NewProduct, ProductName, SaleWindow, SegmentCount, Sku, Stock};
 use crate::guard::Guard;
 use crate::guard::memory::MemoryGuard;
@@ -55,13 +55,14 @@ pub enum RunError {
 }
 
 impl App {
-    /// Opens the stores and binds the address. Errors name the setting to change.
-    pub async fn open(settings: &Settings) -> Result<Self, BadSetting> {
+    /// Opens the stores and binds the address; with `bench_only` it can do what only the benchmark needs. Errors name the
+    /// setting to change.
+    pub async fn open(settings: &Settings, bench_only: Option<BenchOnly>) -> Result<Self, BadSetting> {
         // First the address: whoever finds it taken has opened nothing.
         let (listener, address) = bind(settings.listen)?;
         let metrics = metrics::install().map_err(|error| BadSetting::new("listen", error))?;
         let stores = open_stores(settings).await?;
-        let sale = Arc::new(Sale::new(stores.ledger, stores.guard, sale_settings(settings)?));
+        let sale = Arc::new(Sale::new(stores.ledger, stores.guard, sale_settings(settings, bench_only)?));
         if stores.embedded {
             create_demo(&sale).await.map_err(|error| BadSetting::new("data_dir", chain(&error)))?;
         }
@@ -72,7 +73,7 @@ impl App {
             stores: stores.description,
             embedded: stores.embedded,
             sale,
-            router: router(api),
+            router: router(api, bench_only.is_some()),
             metrics,
             stop_deadline: Duration::from_millis(settings.stop_deadline_ms),
         })
@@ -125,13 +126,14 @@ fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), BadSetting> {
     Ok((listener, address))
 }
 
-fn sale_settings(settings: &Settings) -> Result<SaleSettings, BadSetting> {
+fn sale_settings(settings: &Settings, bench_only: Option<BenchOnly>) -> Result<SaleSettings, BadSetting> {
     let fail_point = settings.fail_point.as_deref().map(str::parse).transpose();
     Ok(SaleSettings {
         max_batch: settings.max_batch,
         max_rounds_in_flight: settings.max_rounds_in_flight,
         queue_capacity: settings.queue_capacity,
         request_deadline: Duration::from_millis(settings.request_deadline_ms),
+        turn: Duration::from_millis(bench_only.unwrap_or_default().turn_ms),
         fail_point: fail_point.map_err(|problem| BadSetting::new("fail_point", problem))?,
     })
 }

@@ -8,6 +8,8 @@
 //! - [`guard`] leases a segment; [`ledger`] holds the truth. Neither knows the other.
 //! - [`domain`] is what a sale is made of, without any IO.
 //! - [`telemetry`] is what operators see.
+//!
+//! Beside it [`load`] is a client of any segstock, and shares nothing with the service but its HTTP interface.
 
 pub mod app;
 pub mod config;
@@ -15,5 +17,6 @@ pub mod domain;
 pub mod guard;
 pub mod http;
 pub mod ledger;
+pub mod load;
 pub mod sale;
 pub mod telemetry;

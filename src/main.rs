@@ -1,10 +1,12 @@
-//! The command line: reads settings, starts the service, stops it on a signal.
+//! The command line: does what was asked for, and says how it went.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use segstock::app::App;
-use segstock::config::{self, Command, Settings};
+use segstock::config::{self, BadSetting, BenchOnly, Command, LoadOptions, Settings};
+use segstock::load::{self, Event, Progress, Shop};
 use segstock::telemetry::logs;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -12,49 +14,87 @@ use tokio::signal::unix::{SignalKind, signal};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
 fn main() -> ExitCode {
-    let settings = match config::read(std::env::args_os(), std::env::vars_os()) {
-        Ok(Command::Serve(settings)) => settings,
-        Ok(Command::Print(text)) => return say(&mut std::io::stdout(), &text, ExitCode::SUCCESS),
-        Err(error) => return fail(&error),
-    };
-    if let Err(problem) = logs::start(&settings.log, settings.log_format) {
-        return fail(&config::BadSetting::new("log", problem));
-    }
-    match tokio::runtime::Runtime::new() {
-        Ok(runtime) => runtime.block_on(serve(&settings)),
-        Err(error) => fail(&error),
+    let done = config::read(std::env::args_os(), std::env::vars_os()).map_err(Into::into).and_then(execute);
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            say(&mut std::io::stderr(), &format!("segstock: {error}\n"));
+            ExitCode::FAILURE
+        }
     }
 }
 
-async fn serve(settings: &Settings) -> ExitCode {
-    let app = match App::open(settings).await {
-        Ok(app) => app,
-        Err(error) => return fail(&error),
-    };
-    let (mut interrupt, mut terminate) = match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
-        (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
-        (Err(error), _) | (_, Err(error)) => return fail(&error),
-    };
-    say(&mut std::io::stdout(), &app.greeting(), ExitCode::SUCCESS);
+fn execute(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Print(text) => say(&mut std::io::stdout(), &text),
+        Command::Serve(settings) => return run(serve(&settings, None)),
+        Command::BenchServe(settings, only) => return run(serve(&settings, Some(only))),
+        Command::Load(options) => return run(load(&options)),
+        Command::Bench(_) => todo!(),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(work: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
+    tokio::runtime::Runtime::new()?.block_on(work)
+}
+
+async fn serve(settings: &Settings, bench_only: Option<BenchOnly>) -> Result<ExitCode, Failure> {
+    logs::start(&settings.log, settings.log_format).map_err(|problem| BadSetting::new("log", problem))?;
+    let app = App::open(settings, bench_only).await?;
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    say(&mut std::io::stdout(), &app.greeting());
     let stop = async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
     };
-    match app.run(stop).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
-    }
+    app.run(stop).await?;
+    Ok(ExitCode::SUCCESS)
 }
 
-fn fail(error: &dyn std::error::Error) -> ExitCode {
-    say(&mut std::io::stderr(), &format!("segstock: {error}\n"), ExitCode::FAILURE)
+async fn load(options: &LoadOptions) -> Result<ExitCode, Failure> {
+    let shop = Shop::open(options).await?;
+    let mut watch = |event: Event| {
+        if let Event::Progress(progress) = event {
+            show(&progress);
+        }
+    };
+    let mut run = load::run(options, &shop, None, &mut watch).await?;
+    say(&mut std::io::stderr(), "\nproving the sale …\n");
+    run.prove(options, &shop, &[]).await?;
+    if let Some(file) = &options.json {
+        write_json(file, &serde_json::to_string_pretty(&run.report)?)?;
+    }
+    if options.json.as_deref() != Some(Path::new("-")) {
+        say(&mut std::io::stdout(), &run.report.table());
+    }
+    let holds = run.report.proof.as_ref().is_some_and(load::Proof::holds);
+    Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// On a terminal the line stays where it is; in a file every second has its own.
+fn show(progress: &Progress) {
+    let Progress { elapsed, planned, placed, refused, failed } = *progress;
+    let (elapsed, planned) = (elapsed.as_secs_f64(), planned.as_secs_f64());
+    let line = format!("{elapsed:>5.0} of {planned:.0} s: {placed} placed, {refused} refused, {failed} failed");
+    let line = if std::io::stderr().is_terminal() { format!("\r{line}  ") } else { format!("{line}\n") };
+    say(&mut std::io::stderr(), &line);
+}
+
+fn write_json(file: &Path, text: &str) -> Result<(), Failure> {
+    if file == Path::new("-") {
+        say(&mut std::io::stdout(), &format!("{text}\n"));
+        return Ok(());
+    }
+    std::fs::write(file, text).map_err(|error| format!("{} cannot be written: {error}", file.display()).into())
 }
 
 /// Writes a text; that nobody reads it is no reason to end differently.
-fn say(to: &mut impl Write, text: &str, code: ExitCode) -> ExitCode {
+fn say(to: &mut impl Write, text: &str) {
     let _nobody_reads = to.write_all(text.as_bytes()).and_then(|()| to.flush());
-    code
 }

@@ -3,23 +3,50 @@
 //! A setting comes from a flag, else from the environment, else from the TOML file, else it has its default. The table
 //! in [`settings`] is the only list of them. The environment is read here and nowhere else.
 
+mod bench;
 mod check;
+mod load;
 mod settings;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
+use clap::{Args, Parser, Subcommand};
 
+pub use bench::{BenchOnly, BenchOptions};
+pub use load::{LoadOptions, Quantities};
 pub use settings::{DOCUMENTED, Documented, Settings};
 
+use self::bench::BenchServe;
 use self::settings::Layer;
 
 /// The command line of `segstock`.
 #[derive(Debug, Parser)]
-#[command(version, about, max_term_width = 100)]
+#[command(version, about, max_term_width = 100, args_conflicts_with_subcommands = true)]
 struct CommandLine {
+    #[command(flatten)]
+    serve: Serve,
+    #[command(subcommand)]
+    asked: Option<Asked>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Asked {
+    /// Serve the API; what segstock does unless told otherwise
+    Serve(Box<Serve>),
+    /// Load a segstock with orders, measure it, and prove the sale
+    Load(Box<LoadOptions>),
+    /// Compare ways to sell, on private servers, and say how fast each is
+    Bench(BenchOptions),
+    /// Serve the API together with what only the benchmark needs
+    #[command(hide = true)]
+    BenchServe(Box<BenchServe>),
+}
+
+/// Where the settings of the service come from.
+#[derive(Debug, Args)]
+struct Serve {
     /// A TOML file with settings, named as here but with underscores
     #[arg(long, env = "SEGSTOCK_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
@@ -46,6 +73,12 @@ impl BadSetting {
 pub enum Command {
     /// Serve with these settings.
     Serve(Box<Settings>),
+    /// Serve for the benchmark.
+    BenchServe(Box<Settings>, BenchOnly),
+    /// Load a service.
+    Load(Box<LoadOptions>),
+    /// Measure.
+    Bench(BenchOptions),
     /// Print this text, and end.
     Print(String),
 }
@@ -74,13 +107,23 @@ pub fn read(
     for (name, _) in environment {
         known_variable(&name.to_string_lossy())?;
     }
-    let file = match &command_line.config {
+    match command_line.asked {
+        None => settings(command_line.serve).map(Command::Serve),
+        Some(Asked::Serve(serve)) => settings(*serve).map(Command::Serve),
+        Some(Asked::Load(options)) => Ok(Command::Load(options)),
+        Some(Asked::Bench(options)) => Ok(Command::Bench(options)),
+        Some(Asked::BenchServe(asked)) => Ok(Command::BenchServe(settings(asked.serve)?, asked.only)),
+    }
+}
+
+fn settings(serve: Serve) -> Result<Box<Settings>, BadSetting> {
+    let file = match &serve.config {
         Some(path) => read_file(path)?,
         None => Layer::default(),
     };
-    let settings = Settings::merge(command_line.layer, file);
+    let settings = Settings::merge(serve.layer, file);
     check::check(&settings)?;
-    Ok(Command::Serve(Box::new(settings)))
+    Ok(Box::new(settings))
 }
 
 /// A mistyped variable would be ignored in silence, so it is refused.
@@ -117,7 +160,7 @@ mod tests {
         let environment = environment.iter().map(|(name, value)| (name.into(), value.into()));
         match read(arguments, environment) {
             Ok(Command::Serve(settings)) => Ok(*settings),
-            Ok(Command::Print(text)) => panic!("printed {text}"),
+            Ok(other) => panic!("asked for {other:?}"),
             Err(error) => Err(error.to_string()),
         }
     }

@@ -2,6 +2,7 @@
 
 use axum::extract::DefaultBodyLimit;
 use axum::response::{IntoResponse, Response};
+use axum::routing::post;
 use axum::{Router, middleware};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
@@ -15,8 +16,9 @@ use super::measure::measure;
 use super::problem::{self, Problem};
 use super::{Api, health, orders, products};
 
-/// All routes, with what applies to every one of them.
-pub fn router(api: Api) -> Router {
+/// All routes, with what applies to every one of them; for the benchmark also the handler that shows how fast the server
+/// would be if selling cost nothing.
+pub fn router(api: Api, with_ceiling: bool) -> Router {
     let (routes, document) = OpenApiRouter::with_openapi(document())
         .routes(routes!(orders::place, orders::list))
         .routes(routes!(orders::find))
@@ -29,8 +31,11 @@ pub fn router(api: Api) -> Router {
         .split_for_parts();
     let docs = Router::from(SwaggerUi::new("/docs").url("/openapi.json", document))
         .layer(middleware::map_response(explain_missing_page));
+    let ceiling = Router::new().route("/ceiling", post(orders::ceiling));
+    let extra = if with_ceiling { ceiling } else { Router::new() };
     routes
         .merge(docs)
+        .merge(extra)
         .fallback(async || Problem::NotFound)
         .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))

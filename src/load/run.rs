@@ -1,0 +1,270 @@
+//! One run from its first connection to its report.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::buyers::Buyers;
+use super::connection::{Connection, Unreachable, host_of};
+use super::cpu::CpuTime;
+use super::proof::Proof;
+use super::report::{Generator, Report};
+use super::shop::Shop;
+use super::tally::{Sold, Tally};
+use super::worker::{self, Counts, Meaning, Times, read};
+use crate::config::LoadOptions;
+
+/// How often whoever watches is told how far the run is.
+const PROGRESS_PERIOD: Duration = Duration::from_secs(1);
+/// From the last connection's opening to the first order.
+const HEAD_START: Duration = Duration::from_millis(20);
+/// An order whose answer was lost is asked for again so often…
+const ASK_AGAIN: usize = 20;
+/// …with a pause in between.
+const ASK_AGAIN_PAUSE: Duration = Duration::from_millis(250);
+
+/// Why a run could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Nobody answers.
+    #[error(transparent)]
+    Unreachable(#[from] Unreachable),
+    /// There is no such product.
+    #[error("the service has no product {0}")]
+    NoSuchProduct(String),
+    /// The service answers what it should not.
+    #[error("{call} was answered {status}: {body}")]
+    Unexpected {
+        /// The call.
+        call: String,
+        /// The status.
+        status: u16,
+        /// The beginning of the body.
+        body: String,
+    },
+    /// The options contradict each other.
+    #[error("{0}")]
+    Options(String),
+    /// A thread could not be started, or broke down.
+    #[error("a thread of the generator ended: {0}")]
+    Thread(String),
+}
+
+/// What happens during a run.
+#[derive(Debug, Clone, Copy)]
+pub enum Event {
+    /// From now on answers are measured.
+    Measuring,
+    /// From now on they are not.
+    Measured,
+    /// A second has passed.
+    Progress(Progress),
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// Since the first order.
+    pub elapsed: Duration,
+    /// The whole run, unless everything is sold out before.
+    pub planned: Duration,
+    /// Requests that got an order.
+    pub placed: u64,
+    /// Requests that were refused.
+    pub refused: u64,
+    /// Requests without a clear answer.
+    pub failed: u64,
+}
+
+/// What a run leaves behind.
+#[derive(Debug)]
+pub struct Run {
+    /// The measured figures.
+    pub report: Report,
+    /// All orders that were answered 201.
+    pub sold: Vec<Sold>,
+    /// What went wrong without regard to the service's books: answers that contradict each other, orders whose fate
+    /// stayed unknown.
+    pub faults: Vec<String>,
+    /// Tells the keys of this run from all others; a later run that has it repeats this run's orders.
+    pub name: String,
+}
+
+impl Run {
+    /// Compares what was answered in this run, and in `earlier` ones on the same products, with the service's books.
+    pub async fn prove(&mut self, options: &LoadOptions, shop: &Shop, earlier: &[Sold]) -> Result<(), LoadError> {
+        let sold: Vec<Sold> = earlier.iter().chain(&self.sold).copied().collect();
+        let mut proof = Proof::of(options, shop, &sold).await?;
+        proof.faults.append(&mut self.faults);
+        self.report.proof = Some(proof);
+        Ok(())
+    }
+}
+
+/// Loads the service, and measures. `earlier` is a run on the same products whose orders the retries repeat; without it
+/// they repeat this run's own.
+pub async fn run(
+    options: &LoadOptions,
+    shop: &Shop,
+    earlier: Option<&Run>,
+    watch: &mut (dyn FnMut(Event) + Send),
+) -> Result<Run, LoadError> {
+    let hosts = options.url.iter().map(|url| host_of(url)).collect::<Result<Vec<_>, _>>()?;
+    let name = earlier.map_or_else(|| format!("{:016x}", rand::random::<u64>()), |earlier| earlier.name.clone());
+    let earlier = earlier.map_or_else(Vec::new, |earlier| earlier.sold.clone());
+    let workers = threads().min(options.connections);
+    let run = Arc::new(worker::Run {
+        buyers: Buyers::new(options, shop.skus.clone(), name.clone()).map_err(LoadError::Options)?,
+        options: options.clone(),
+        first_number: earlier.iter().map(|sold| sold.number + 1).max().unwrap_or(0),
+        earlier,
+        workers,
+        counts: Counts::default(),
+        sold_out: shop.skus.iter().map(|_| AtomicBool::new(false)).collect(),
+        still_selling: AtomicUsize::new(shop.skus.len()),
+        stop: AtomicBool::new(false),
+    });
+
+    let (start, started) = watch::channel(None);
+    let (opened, mut all_opened) = mpsc::channel(workers);
+    let mut threads = Vec::new();
+    for position in 0..workers {
+        let connections = (position..options.connections).step_by(workers);
+        let hosts = connections.map(|number| hosts[number % hosts.len()].clone()).collect();
+        let (run, opened, started) = (Arc::clone(&run), opened.clone(), started.clone());
+        threads.push(start_thread(move || worker::work(run, position, hosts, opened, started))?);
+    }
+    drop((opened, started));
+    let mut ready = 0;
+    while all_opened.recv().await.is_some() {
+        ready += 1;
+    }
+    if ready < workers {
+        drop(start);
+        let tally = join(threads, (Instant::now(), Instant::now())).await;
+        return Err(tally.err().unwrap_or_else(|| LoadError::Thread("no connection".to_owned())));
+    }
+
+    let begin = Instant::now() + HEAD_START;
+    let measured_from = begin + Duration::from_secs_f64(options.warm_up);
+    let times = Times { start: begin, measured: (measured_from, measured_from + Duration::from_secs_f64(options.duration)) };
+    start.send_replace(Some(times));
+    let cpu = follow(&run, &times, watch).await;
+    let mut tally = join(threads, times.measured).await?;
+    let faults = settle_doubts(&run, &hosts, &mut tally).await?;
+    let generator = Generator::new(workers, cpu);
+    let report = Report::new(options, &tally, &times, generator);
+    Ok(Run { report, sold: tally.sold, faults, name })
+}
+
+/// Half of the cores: the other half is for the service, or for the network.
+fn threads() -> usize {
+    thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1))
+}
+
+type Thread = oneshot::Receiver<Result<Tally, Unreachable>>;
+
+/// Runs a worker on a thread with a runtime of its own: nothing is shared but counters.
+fn start_thread<W>(work: impl FnOnce() -> W + Send + 'static) -> Result<Thread, LoadError>
+where
+    W: Future<Output = Result<Tally, Unreachable>>,
+{
+    let failed = |error: std::io::Error| LoadError::Thread(error.to_string());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let (done, tally) = oneshot::channel();
+    let body = move || drop(done.send(runtime.block_on(work())));
+    thread::Builder::new().name("load".to_owned()).spawn(body).map_err(failed)?;
+    Ok(tally)
+}
+
+async fn join(threads: Vec<Thread>, measured: (Instant, Instant)) -> Result<Tally, LoadError> {
+    let mut sum = Tally::new(measured);
+    for thread in threads {
+        sum.add(thread.await.map_err(|_| LoadError::Thread("it panicked".to_owned()))??);
+    }
+    Ok(sum)
+}
+
+/// Tells whoever watches what happens, until the measured time is over; returns the CPU time that it took per second.
+async fn follow(run: &worker::Run, times: &Times, watch: &mut (dyn FnMut(Event) + Send)) -> f64 {
+    let (from, to) = times.measured;
+    let mut next_progress = times.start + PROGRESS_PERIOD;
+    let mut began: Option<(Instant, CpuTime)> = None;
+    let planned = to - times.start;
+    loop {
+        let now = Instant::now();
+        if began.is_none() && now >= from {
+            began = Some((now, CpuTime::of_this_process()));
+            watch(Event::Measuring);
+        }
+        if now >= to || run.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if now >= next_progress {
+            next_progress += PROGRESS_PERIOD;
+            let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+            let counts = &run.counts;
+            let (placed, refused, failed) = (count(&counts.placed), count(&counts.refused), count(&counts.failed));
+            watch(Event::Progress(Progress { elapsed: now - times.start, planned, placed, refused, failed }));
+        }
+        let next = if began.is_none() { next_progress.min(from) } else { next_progress.min(to) };
+        // A sale that may end before its time is looked at more often.
+        let soon = now + if run.options.until_sold_out { Duration::from_millis(5) } else { PROGRESS_PERIOD };
+        tokio::time::sleep_until(next.min(soon).into()).await;
+    }
+    let Some((began_at, began_with)) = began else {
+        return 0.0;
+    };
+    let used = CpuTime::of_this_process().0.saturating_sub(began_with.0);
+    watch(Event::Measured);
+    used.as_secs_f64() / began_at.elapsed().as_secs_f64().max(f64::EPSILON)
+}
+
+/// Asks again, with the same key, for every order whose answer was lost; returns a fault for each that stays unknown.
+async fn settle_doubts(run: &worker::Run, hosts: &[String], tally: &mut Tally) -> Result<Vec<String>, LoadError> {
+    let mut faults = std::mem::take(&mut tally.wrong);
+    let doubts = std::mem::take(&mut tally.doubts);
+    let mut random = SmallRng::seed_from_u64(run.options.seed);
+    let mut unknown = 0;
+    for number in doubts {
+        let ask = run.buyers.ask(number);
+        let mut fate = Meaning::Unknown;
+        for _ in 0..ASK_AGAIN {
+            let host = &hosts[random.random_range(0..hosts.len())];
+            if let Ok(mut connection) = Connection::open(host, Duration::from_millis(run.options.timeout_ms)).await {
+                let request = run.buyers.request(&ask, host);
+                let request = request.map_err(|error| LoadError::Options(error.to_string()))?;
+                let read = read(connection.send(request).await);
+                // "Try again" is no fate: the order may have been placed by the request whose answer was lost.
+                if read.outcome.status != 503 {
+                    fate = read.meaning;
+                }
+            }
+            if fate != Meaning::Unknown {
+                break;
+            }
+            tokio::time::sleep(ASK_AGAIN_PAUSE).await;
+        }
+        match fate {
+            Meaning::Order { id, quantity, .. } => {
+                let at_us = u64::MAX;
+                tally.sold.push(Sold { number, id, quantity, product: ask.product as u32, at_us });
+            }
+            Meaning::Refused => {}
+            Meaning::Unknown => unknown += 1,
+        }
+        // After so many that nobody answers, nobody will.
+        if unknown >= 5 {
+            break;
+        }
+    }
+    if unknown > 0 {
+        faults.push(format!("{unknown} orders or more stayed without a clear answer, even when they were asked for again"));
+    }
+    Ok(faults)
+}
