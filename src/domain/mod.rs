@@ -21,7 +21,7 @@ pub use fence::{Epoch, Fence};
 pub use fit::Fit;
 pub use idempotency::{IdempotencyKey, OrderKey};
 pub use order::{NewOrder, Order, OrderStatus};
-pub use probe::{Beliefs, Candidate};
+pub use probe::{Beliefs, Candidate, LONGEST_BUSY_PAUSE};
 pub use product::{Moment, NewProduct, Product, ProductId, ProductName, SaleWindow, SegmentCount, Stock};
 pub use quantity::Quantity;
 pub use segment::{Reloaded, Segment, SegmentStock, split_stock};

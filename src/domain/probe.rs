@@ -9,8 +9,8 @@ use super::{Quantity, SegmentStock};
 
 /// Waits between tries of a segment that somebody else holds double from this…
 const FIRST_BUSY_PAUSE: Duration = Duration::from_millis(1);
-/// …up to this, so that a long holder is not asked a thousand times and a short one is not kept waiting for.
-const LONGEST_BUSY_PAUSE: Duration = Duration::from_millis(32);
+/// …up to this (give or take a half), so that a long holder is not asked a thousand times, and comes to an end unseen.
+pub const LONGEST_BUSY_PAUSE: Duration = Duration::from_millis(8);
 
 /// Where an order may try its luck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +102,11 @@ impl Beliefs {
         belief.ours = false;
         belief.busy_tries += 1;
         belief.busy_until = Some(now + pause.min(LONGEST_BUSY_PAUSE).mul_f64(0.5 + jitter));
+    }
+
+    /// Others shall have the segment until then.
+    pub fn leave_to_others(&mut self, index: u16, until: Instant) {
+        self.segments[usize::from(index)].busy_until = Some(until);
     }
 
     /// The last round on the segment ended in the dark: it may have any stock.

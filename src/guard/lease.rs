@@ -18,8 +18,8 @@ pub struct Lease {
     time_limit: Duration,
     expires_at: Instant,
     lost: bool,
-    /// Units that a gathering has added under this lease, and that the guard has not been told of.
-    added: i64,
+    /// How the stock changed under this lease, without the guard having been told.
+    change: i64,
     held: Box<dyn Held>,
 }
 
@@ -35,6 +35,13 @@ pub enum Ending {
     Dirty,
 }
 
+/// What a holder learns when it gives its segment back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Released {
+    /// Somebody else asked for the segment meanwhile.
+    pub wanted: bool,
+}
+
 /// Why a lease can do something no more.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
@@ -46,12 +53,12 @@ pub enum LeaseError {
     Guard(#[from] GuardError),
 }
 
-/// A guard's side of a lease. `false` says that the token holds the segment no more.
+/// A guard's side of a lease. `false` and `None` say that the token holds the segment no more.
 #[async_trait]
 pub(super) trait Held: Send + Sync {
     async fn renew(&mut self, time_limit: Duration) -> Result<bool, GuardError>;
     async fn reload(&mut self, reloaded: &Reloaded) -> Result<bool, GuardError>;
-    async fn release(self: Box<Self>, ending: Ending) -> Result<bool, GuardError>;
+    async fn release(self: Box<Self>, ending: Ending) -> Result<Option<Released>, GuardError>;
 }
 
 impl Lease {
@@ -62,7 +69,7 @@ impl Lease {
         asked_at: Instant,
         time_limit: Duration,
     ) -> Self {
-        Self { fence, epoch, stock, time_limit, expires_at: asked_at + time_limit, lost: false, added: 0, held }
+        Self { fence, epoch, stock, time_limit, expires_at: asked_at + time_limit, lost: false, change: 0, held }
     }
 
     /// The fencing token that every change of the segment must carry.
@@ -136,17 +143,22 @@ impl Lease {
     /// Counts units that the ledger has moved into the segment under this lease.
     pub fn add(&mut self, units: u64) {
         self.stock = self.stock.map(|stock| stock + units);
-        self.added += units as i64;
+        self.change += units as i64;
     }
 
-    /// Gives the segment back.
-    pub async fn release(self, ending: Ending) -> Result<(), LeaseError> {
+    /// Counts units that were sold from the segment under this lease.
+    pub fn take(&mut self, units: u64) {
+        self.stock = self.stock.map(|stock| stock.saturating_sub(units));
+        self.change -= units as i64;
+    }
+
+    /// Gives the segment back; what was counted under the lease goes with it.
+    pub async fn release(self, ending: Ending) -> Result<Released, LeaseError> {
         let ending = match ending {
-            Ending::Clean { taken } => Ending::Clean { taken: taken - self.added },
+            Ending::Clean { taken } => Ending::Clean { taken: taken - self.change },
             Ending::Dirty => Ending::Dirty,
         };
-        let mine = self.held.release(ending).await?;
-        if mine { Ok(()) } else { Err(LeaseError::Lost) }
+        self.held.release(ending).await?.ok_or(LeaseError::Lost)
     }
 
     fn still(&mut self, mine: bool) -> Result<(), LeaseError> {

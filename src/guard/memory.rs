@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 
 use super::lease::Held;
-use super::{Acquired, Ending, Guard, GuardError, Lease, Token, Trust};
+use super::{Acquired, Ending, Guard, GuardError, Lease, Released, Token, Trust};
 use crate::domain::invariants::GuardedStock;
 use crate::domain::{Epoch, Fence, Reloaded, Segment};
 
@@ -27,6 +27,8 @@ struct State {
     fence: Option<Fence>,
     epoch: Option<Epoch>,
     dirty: Dirty,
+    /// Somebody asked for the segment while it was leased.
+    wanted: bool,
 }
 
 struct Lock {
@@ -92,6 +94,7 @@ impl Guard for MemoryGuard {
         let again = match state.holder(now) {
             Some(held) if held.token != *token => {
                 let remaining = held.expires_at - now;
+                state.wanted = true;
                 return Ok(Acquired::Busy { remaining });
             }
             holder => holder.is_some(),
@@ -162,8 +165,9 @@ impl Held for HeldInMemory {
         }))
     }
 
-    async fn release(self: Box<Self>, ending: Ending) -> Result<bool, GuardError> {
-        Ok(self.if_mine(|state, token| {
+    async fn release(self: Box<Self>, ending: Ending) -> Result<Option<Released>, GuardError> {
+        let mut wanted = false;
+        let mine = self.if_mine(|state, token| {
             if let (Ending::Clean { taken }, Some(stock)) = (ending, &mut state.stock)
                 && state.dirty == Dirty::KnownTo(token.clone())
             {
@@ -171,6 +175,8 @@ impl Held for HeldInMemory {
                 state.dirty = Dirty::No;
             }
             state.lock = None;
-        }))
+            wanted = std::mem::take(&mut state.wanted);
+        });
+        Ok(mine.then_some(Released { wanted }))
     }
 }

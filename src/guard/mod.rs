@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-pub use lease::{Ending, Lease, LeaseError};
+pub use lease::{Ending, Lease, LeaseError, Released};
 
 use crate::domain::Segment;
 use crate::domain::invariants::GuardedStock;

@@ -12,7 +12,7 @@ use futures_util::stream;
 
 use super::on_sale::OnSale;
 use super::pace::Stores;
-use super::round::{LeaseOutcome, give_back, lease};
+use super::round::{NoLease, lease};
 use crate::domain::Quantity;
 use crate::guard::{Ending, Lease, Token, Trust};
 use crate::ledger::{GatherLeg, LedgerError};
@@ -40,23 +40,14 @@ pub(super) enum Seen {
 /// A lease that a gathering is done with.
 pub(super) struct Leftover {
     pub(super) index: u16,
-    lease: Lease,
-    ending: Ending,
-    left: u64,
-}
-
-impl Leftover {
-    /// Gives the lease back; tells what is left in its segment.
-    pub(super) async fn give_back(self, on_sale: &OnSale) -> Seen {
-        let clean = give_back(on_sale, self.index, self.lease, self.ending).await && self.ending != Ending::Dirty;
-        if clean { Seen::Stock(self.left) } else { Seen::Nothing }
-    }
+    pub(super) lease: Lease,
+    pub(super) ending: Ending,
 }
 
 /// How a gathering ended.
 pub(super) struct GatherReport {
-    /// The segment that the units are in now, still leased, with its stock.
-    pub(super) gathered: Option<(u16, Lease, u64)>,
+    /// The segment that the units are in now, still leased.
+    pub(super) gathered: Option<(u16, Lease)>,
     /// Leases to give back, when nobody has to wait for it.
     pub(super) leftovers: Vec<Leftover>,
     /// Segments that were not leased.
@@ -95,23 +86,23 @@ impl Gathering {
             let outcome = lease(on_sale, index, &Token::random(), Trust::Count).await;
             (index, outcome)
         });
-        let outcomes: Vec<(u16, LeaseOutcome)> = leases.buffered(LEASED_AT_ONCE).collect().await;
+        let outcomes: Vec<(u16, Result<Lease, NoLease>)> = leases.buffered(LEASED_AT_ONCE).collect().await;
         let mut leased = Vec::with_capacity(outcomes.len());
         let mut seen = Vec::new();
         let mut stores = Stores::NotAsked;
         for (index, outcome) in outcomes {
             match outcome {
-                LeaseOutcome::Leased(lease, stock) => leased.push((index, lease, stock)),
-                LeaseOutcome::Empty => seen.push((index, Seen::Stock(0))),
-                LeaseOutcome::Busy => seen.push((index, Seen::Busy)),
-                LeaseOutcome::Failed => {
+                Ok(lease) => leased.push((index, lease)),
+                Err(NoLease::Empty) => seen.push((index, Seen::Stock(0))),
+                Err(NoLease::Busy) => seen.push((index, Seen::Busy)),
+                Err(NoLease::Failed) => {
                     stores = Stores::Failed;
                     seen.push((index, Seen::Nothing));
                 }
             }
         }
         // A segment that was busy may not be needed: what was had decides.
-        let stocks: Vec<u64> = leased.iter().map(|(_, _, stock)| *stock).collect();
+        let stocks: Vec<u64> = leased.iter().map(|(_, lease)| lease.stock().unwrap_or(0)).collect();
         let Some(moves) = Moves::plan(self.quantity, &stocks) else {
             let leftovers = leftovers(leased, Ending::Clean { taken: 0 });
             return GatherReport { gathered: None, leftovers, seen, stores };
@@ -139,10 +130,10 @@ impl Gathering {
     }
 }
 
-async fn move_units(on_sale: &OnSale, leased: &[(u16, Lease, u64)], moves: &Moves) -> Result<bool, LedgerError> {
+async fn move_units(on_sale: &OnSale, leased: &[(u16, Lease)], moves: &Moves) -> Result<bool, LedgerError> {
     let legs = leased.iter().zip(&moves.units).filter(|(_, units)| **units != 0);
     let legs: Vec<GatherLeg> = legs
-        .map(|((index, lease, _), units)| GatherLeg {
+        .map(|((index, lease), units)| GatherLeg {
             index: *index,
             fence: lease.fence(),
             epoch: lease.epoch(),
@@ -179,27 +170,23 @@ impl Moves {
 }
 
 /// Keeps the segment that was added to; the others can go.
-fn hand_over(leased: Vec<(u16, Lease, u64)>, moves: &Moves) -> (Option<(u16, Lease, u64)>, Vec<Leftover>) {
+fn hand_over(leased: Vec<(u16, Lease)>, moves: &Moves) -> (Option<(u16, Lease)>, Vec<Leftover>) {
     let mut gathered = None;
     let mut leftovers = Vec::with_capacity(leased.len());
-    for (position, ((index, mut lease, stock), units)) in leased.into_iter().zip(&moves.units).enumerate() {
+    for (position, ((index, mut lease), units)) in leased.into_iter().zip(&moves.units).enumerate() {
         if position == moves.target {
             lease.add(units.unsigned_abs());
-            gathered = Some((index, lease, stock + units.unsigned_abs()));
+            gathered = Some((index, lease));
         } else {
-            leftovers.push(Leftover {
-                index,
-                lease,
-                ending: Ending::Clean { taken: -units },
-                left: stock - units.unsigned_abs(),
-            });
+            lease.take(units.unsigned_abs());
+            leftovers.push(Leftover { index, lease, ending: Ending::Clean { taken: 0 } });
         }
     }
     (gathered, leftovers)
 }
 
-fn leftovers(leased: Vec<(u16, Lease, u64)>, ending: Ending) -> Vec<Leftover> {
-    let leftover = |(index, lease, left)| Leftover { index, lease, ending, left };
+fn leftovers(leased: Vec<(u16, Lease)>, ending: Ending) -> Vec<Leftover> {
+    let leftover = |(index, lease)| Leftover { index, lease, ending };
     leased.into_iter().map(leftover).collect()
 }
 

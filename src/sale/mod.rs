@@ -19,6 +19,7 @@ mod pace;
 mod queue;
 mod replays;
 mod round;
+mod tenure;
 mod waiting;
 
 use std::sync::Arc;
@@ -53,12 +54,14 @@ const MOST_READS: usize = 3;
 pub struct SaleSettings {
     /// The most orders that one lease serves.
     pub max_batch: usize,
-    /// The most rounds of one product at a time in this process.
+    /// The most leases at a time in this process, of all products together.
     pub max_rounds_in_flight: usize,
     /// The most orders of one product that wait for their answer in this process.
     pub queue_capacity: usize,
     /// How long an order may wait for a round.
     pub request_deadline: Duration,
+    /// How long every lease is kept at least: zero, but for the benchmark that shows what a slow lock costs.
+    pub turn: Duration,
     /// Where a test ends the process.
     pub fail_point: Option<FailPoint>,
 }
@@ -99,7 +102,8 @@ pub struct Sale {
 impl Sale {
     /// A sale over the given stores. Must be called within a Tokio runtime.
     pub fn new(ledger: Arc<dyn Ledger>, guard: Arc<dyn Guard>, settings: SaleSettings) -> Self {
-        let house = House { ledger: Arc::clone(&ledger), guard, settings: Arc::new(settings) };
+        let turns = Arc::new(Semaphore::new(settings.max_rounds_in_flight));
+        let house = House { ledger: Arc::clone(&ledger), guard, settings: Arc::new(settings), turns };
         Self {
             catalog: Catalog::new(house.clone()),
             replays: Replays::start(ledger),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chrono::Utc;
 use metrics::Counter;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::SaleSettings;
 use super::claim::Claim;
@@ -20,6 +21,18 @@ pub(super) struct House {
     pub(super) ledger: Arc<dyn Ledger>,
     pub(super) guard: Arc<dyn Guard>,
     pub(super) settings: Arc<SaleSettings>,
+    /// One for each round that this process may have in flight, of whatever product.
+    pub(super) turns: Arc<Semaphore>,
+}
+
+impl House {
+    /// Waits for a turn, in the order of asking.
+    pub(super) async fn turn(&self) -> OwnedSemaphorePermit {
+        match Arc::clone(&self.turns).acquire_owned().await {
+            Ok(turn) => turn,
+            Err(_closed) => unreachable!("nobody closes it"),
+        }
+    }
 }
 
 /// One product in one process.

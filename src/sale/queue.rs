@@ -3,28 +3,35 @@
 //! One task owns the line of orders, the beliefs and the count of rounds, so that nothing here is locked. It decides;
 //! the work is done in tasks of their own ([`round`](super::round), [`judge`](super::judge), [`gather`](super::gather)),
 //! which report back. A batch is whatever waits when a lease is had: no timers, as in a database's group commit.
+//!
+//! How many rounds are in flight follows from the line: [`FEW`] share it, because while one waits for the disk another
+//! can work, and many small batches cost more than few large ones. More start only for full batches, so that a limit on
+//! the batch (`max_batch = 1` is the classic lock) does not limit the sale.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::claim::{FromMemory, Winners};
-use super::gather::{GatherReport, Gathering, Seen};
+use super::gather::{GatherReport, Gathering, Leftover, Seen};
 use super::judge::{Judgement, judge, load_winners};
 use super::line::{DEADLINE_CHECK, Line};
 use super::on_sale::OnSale;
 use super::outcome::Refusal;
 use super::pace::{Pace, Stores};
-use super::round::{LeaseOutcome, RoundReport, lease, serve};
+use super::round::{NoLease, Settling, lease, settle};
+use super::tenure::{Ended, Tenure};
 use super::waiting::Waiting;
 use crate::domain::{Beliefs, Candidate, Quantity};
-use crate::guard::{Lease, Token, Trust};
+use crate::guard::{Ending, Lease, Token, Trust};
 use crate::telemetry::metrics::RoundEnding;
 
+/// So many rounds share the line of one product.
+const FEW: usize = 2;
 /// A gathering that met another holder is tried again after this.
 const GATHER_PAUSE: Duration = Duration::from_millis(5);
 /// Messages taken at a time.
@@ -40,11 +47,11 @@ pub(super) enum Message {
 
 /// What a task reports when it ends.
 enum Report {
-    Lease { index: u16, token: Token, outcome: LeaseOutcome },
-    Round { index: u16, report: RoundReport },
+    Lease { index: u16, token: Token, outcome: Result<Lease, NoLease>, since: Instant, turn: OwnedSemaphorePermit },
+    Settled { tenure: Tenure, settling: Settling },
     Judged(Judgement),
-    Gathered(GatherReport),
-    GivenBack { index: u16, seen: Seen },
+    Gathered { report: GatherReport, since: Instant, turn: OwnedSemaphorePermit },
+    Ended(Ended),
     Winners(Option<Winners>),
 }
 
@@ -57,8 +64,8 @@ pub(super) struct Queue {
     tasks: JoinSet<Report>,
     /// Rounds whose lease is still asked for: each will serve up to a batch of the waiting orders.
     leasing: usize,
-    /// Rounds in flight, those included.
-    rounds: usize,
+    /// Rounds whose batch is on its way to the ledger.
+    settling: usize,
     judging: bool,
     gathering: bool,
     loading_winners: bool,
@@ -78,7 +85,7 @@ impl Queue {
             pace: Pace::new(),
             tasks: JoinSet::new(),
             leasing: 0,
-            rounds: 0,
+            settling: 0,
             judging: false,
             gathering: false,
             loading_winners: false,
@@ -145,8 +152,10 @@ impl Queue {
 
     /// The segment to try next, if another round is worth while.
     fn next_probe(&mut self, now: Instant) -> Option<(u16, Trust)> {
-        let settings = &self.on_sale.house.settings;
-        if self.rounds >= settings.max_rounds_in_flight || self.line.len() <= self.leasing * settings.max_batch {
+        let max_batch = self.on_sale.house.settings.max_batch;
+        let unserved = self.line.len().saturating_sub(self.leasing * max_batch);
+        let enough = if self.leasing + self.settling < FEW { 1 } else { max_batch };
+        if unserved < enough {
             return None;
         }
         if let Some(until) = self.pace.paused_until(now) {
@@ -183,12 +192,13 @@ impl Queue {
     fn probe(&mut self, index: u16, trust: Trust) {
         self.beliefs.leasing(index);
         self.leasing += 1;
-        self.rounds += 1;
         let token = self.unanswered.remove(&index).unwrap_or_else(Token::random);
         let on_sale = Arc::clone(&self.on_sale);
         self.tasks.spawn(async move {
+            let turn = on_sale.house.turn().await;
+            let since = Instant::now();
             let outcome = lease(&on_sale, index, &token, trust).await;
-            Report::Lease { index, token, outcome }
+            Report::Lease { index, token, outcome, since, turn }
         });
     }
 
@@ -252,10 +262,13 @@ impl Queue {
             return;
         };
         self.gathering = true;
-        self.rounds += 1;
         plan.segments().iter().for_each(|index| self.beliefs.leasing(*index));
         let on_sale = Arc::clone(&self.on_sale);
-        self.tasks.spawn(async move { Report::Gathered(plan.run(on_sale).await) });
+        self.tasks.spawn(async move {
+            let turn = on_sale.house.turn().await;
+            let since = Instant::now();
+            Report::Gathered { report: plan.run(on_sale).await, since, turn }
+        });
     }
 
     fn pause_gathering(&mut self, now: Instant) {
@@ -267,16 +280,23 @@ impl Queue {
 
     fn take_note(&mut self, report: Result<Report, JoinError>) {
         match report {
-            Ok(Report::Lease { index, token, outcome }) => self.leased(index, token, outcome),
-            Ok(Report::Round { index, report }) => {
-                self.rounds -= 1;
-                self.saw(index, report.stock.map_or(Seen::Nothing, Seen::Stock));
-                self.line.put_back(report.returned);
-                self.pace.heard_of(report.stores, Instant::now());
+            Ok(Report::Lease { index, token, outcome, since, turn }) => {
+                self.leasing -= 1;
+                match outcome {
+                    Ok(lease) => {
+                        self.pace.leased();
+                        self.serve(Tenure::new(index, lease, since).with(turn));
+                    }
+                    Err(no_lease) => self.not_leased(index, token, no_lease),
+                }
             }
+            Ok(Report::Settled { tenure, settling }) => self.settled(tenure, settling),
             Ok(Report::Judged(judgement)) => self.judged(judgement),
-            Ok(Report::Gathered(report)) => self.gathered(report),
-            Ok(Report::GivenBack { index, seen }) => self.saw(index, seen),
+            Ok(Report::Gathered { report, since, turn }) => self.gathered(report, since, turn),
+            Ok(Report::Ended(Ended { index, seen, leave_until })) => {
+                self.saw(index, seen);
+                leave_until.into_iter().for_each(|until| self.beliefs.leave_to_others(index, until));
+            }
             Ok(Report::Winners(winners)) => {
                 self.loading_winners = false;
                 winners.into_iter().for_each(|winners| self.on_sale.claim.add_winners(winners));
@@ -287,36 +307,63 @@ impl Queue {
         }
     }
 
-    fn leased(&mut self, index: u16, token: Token, outcome: LeaseOutcome) {
-        self.leasing -= 1;
-        let (ending, seen) = match outcome {
-            LeaseOutcome::Leased(lease, stock) => {
-                self.pace.leased();
-                self.serve(index, lease, stock);
-                return;
-            }
-            LeaseOutcome::Empty => (RoundEnding::Empty, Seen::Stock(0)),
-            LeaseOutcome::Busy => (RoundEnding::Busy, Seen::Busy),
-            LeaseOutcome::Failed => {
+    fn not_leased(&mut self, index: u16, token: Token, why: NoLease) {
+        let (ending, seen) = match why {
+            NoLease::Empty => (RoundEnding::Empty, Seen::Stock(0)),
+            NoLease::Busy => (RoundEnding::Busy, Seen::Busy),
+            NoLease::Failed => {
                 self.unanswered.insert(index, token);
                 self.pace.heard_of(Stores::Failed, Instant::now());
                 (RoundEnding::Failed, Seen::Nothing)
             }
         };
-        self.rounds -= 1;
         self.on_sale.metrics.round(ending);
         self.on_sale.metrics.fall_throughs.increment(1);
         self.saw(index, seen);
     }
 
     /// Gives the lease's stock to the waiting orders, and sends them to the ledger.
-    fn serve(&mut self, index: u16, lease: Lease, stock: u64) {
+    fn serve(&mut self, mut tenure: Tenure) {
+        let stock = tenure.lease.stock().unwrap_or(0);
         let batch = self.line.fit(stock, self.on_sale.house.settings.max_batch);
+        if batch.is_empty() {
+            self.on_sale.metrics.round(RoundEnding::NothingFitted);
+            self.on_sale.metrics.fall_throughs.increment(1);
+            self.give_back(tenure, Ending::Clean { taken: 0 });
+            return;
+        }
+        self.settling += 1;
+        tenure.serves(batch.orders().len());
         let on_sale = Arc::clone(&self.on_sale);
         self.tasks.spawn(async move {
-            let report = serve(&on_sale, index, lease, batch).await;
-            Report::Round { index, report }
+            let settling = settle(&on_sale, tenure.index, &mut tenure.lease, batch).await;
+            Report::Settled { tenure, settling }
         });
+    }
+
+    /// A batch is settled: the next one follows under the same lease, or the lease ends.
+    fn settled(&mut self, mut tenure: Tenure, settling: Settling) {
+        let now = Instant::now();
+        self.settling -= 1;
+        self.line.put_back(settling.returned);
+        self.pace.heard_of(settling.stores, now);
+        let Some(taken) = settling.taken else {
+            self.give_back(tenure, Ending::Dirty);
+            return;
+        };
+        tenure.lease.take(taken);
+        let well = settling.stores == Stores::Answered;
+        if well && tenure.may_go_on(self.line.len(), self.on_sale.house.settings.max_batch, now) {
+            self.serve(tenure);
+        } else {
+            self.give_back(tenure, Ending::Clean { taken: 0 });
+        }
+    }
+
+    /// Ends a lease, while the next rounds begin.
+    fn give_back(&mut self, tenure: Tenure, ending: Ending) {
+        let on_sale = Arc::clone(&self.on_sale);
+        self.tasks.spawn(async move { Report::Ended(tenure.end(&on_sale, ending).await) });
     }
 
     fn judged(&mut self, judgement: Judgement) {
@@ -331,26 +378,18 @@ impl Queue {
         }
     }
 
-    fn gathered(&mut self, report: GatherReport) {
+    fn gathered(&mut self, report: GatherReport, since: Instant, turn: OwnedSemaphorePermit) {
         self.gathering = false;
         for (index, seen) in report.seen {
             self.saw(index, seen);
         }
-        for leftover in report.leftovers {
-            let on_sale = Arc::clone(&self.on_sale);
-            self.tasks.spawn(async move {
-                let index = leftover.index;
-                let seen = leftover.give_back(&on_sale).await;
-                Report::GivenBack { index, seen }
-            });
+        for Leftover { index, lease, ending } in report.leftovers {
+            self.give_back(Tenure::new(index, lease, since), ending);
         }
         self.pace.heard_of(report.stores, Instant::now());
         match report.gathered {
-            Some((index, lease, stock)) => self.serve(index, lease, stock),
-            None => {
-                self.rounds -= 1;
-                self.pause_gathering(Instant::now());
-            }
+            Some((index, lease)) => self.serve(Tenure::new(index, lease, since).with(turn)),
+            None => self.pause_gathering(Instant::now()),
         }
     }
 

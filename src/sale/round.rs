@@ -1,8 +1,9 @@
-//! One turn of the loop: lease → (fit) → settle → release → answer.
+//! One turn of the loop: lease → (fit) → settle → answer → release.
 //!
-//! A round runs as two tasks, because the queue fits the batch in between: [`lease`] gets a segment with a known stock,
-//! [`serve`] takes the batch to the ledger and gives the segment back. Both always end, within the stores' timeouts, and
-//! report what they saw; neither forgets an order.
+//! A round runs as three tasks, because the queue decides in between: [`lease`] gets a segment with a known stock, the
+//! queue fits the batch, [`settle`] takes it to the ledger and answers, and the queue either fits the next batch or has
+//! [`give_back`] release the lease. All always end, within the stores' timeouts, and report what they saw; none forgets
+//! an order.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -15,14 +16,13 @@ use super::fail_point::Moment;
 use super::on_sale::OnSale;
 use super::pace::Stores;
 use super::waiting::{KnownOrders, Waiting};
-use crate::guard::{Acquired, Ending, Lease, LeaseError, Token, Trust};
+use crate::guard::{Acquired, Ending, Lease, LeaseError, Released, Token, Trust};
 use crate::ledger::{LedgerError, Settled, Settlement};
 use crate::telemetry::metrics::RoundEnding;
 
-/// How the first half of a round ended.
-pub(super) enum LeaseOutcome {
-    /// The segment is ours, and has so many units.
-    Leased(Lease, u64),
+/// Why a segment is not leased.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoLease {
     /// Nothing is left in it.
     Empty,
     /// Somebody else has it.
@@ -31,10 +31,10 @@ pub(super) enum LeaseOutcome {
     Failed,
 }
 
-/// How the second half of a round ended.
-pub(super) struct RoundReport {
-    /// Units left in the segment; `None` when its next holder must find out.
-    pub(super) stock: Option<u64>,
+/// What became of a batch.
+pub(super) struct Settling {
+    /// Units that left the segment; `None` when nobody can be sure, and the segment must be left dirty.
+    pub(super) taken: Option<u64>,
     /// Orders that must wait for another round, in arrival order.
     pub(super) returned: Vec<Waiting>,
     /// How the stores did.
@@ -42,37 +42,32 @@ pub(super) struct RoundReport {
 }
 
 /// Leases a segment and learns its stock, from the ledger where the guard does not know it (R5).
-pub(super) async fn lease(on_sale: &OnSale, index: u16, token: &Token, trust: Trust) -> LeaseOutcome {
+pub(super) async fn lease(on_sale: &OnSale, index: u16, token: &Token, trust: Trust) -> Result<Lease, NoLease> {
     let asked_at = Instant::now();
     let segment = on_sale.segment(index);
     let acquired = match on_sale.house.guard.acquire(&segment, token, trust).await {
         Ok(acquired) => acquired,
         Err(error) => {
             tracing::warn!(sku = %segment.sku, index, error = &error as &dyn Error, "no lease");
-            return LeaseOutcome::Failed;
+            return Err(NoLease::Failed);
         }
     };
     let mut lease = match acquired {
         Acquired::Leased(lease) => lease,
-        Acquired::Empty => return LeaseOutcome::Empty,
-        Acquired::Busy { .. } => return LeaseOutcome::Busy,
+        Acquired::Empty => return Err(NoLease::Empty),
+        Acquired::Busy { .. } => return Err(NoLease::Busy),
     };
     on_sale.reach(Moment::Leased);
-    let stock = match lease.stock() {
-        Some(stock) => stock,
-        None => match reload(on_sale, index, &mut lease).await {
-            Some(stock) => stock,
-            None => {
-                give_back(on_sale, index, lease, Ending::Dirty).await;
-                return LeaseOutcome::Failed;
-            }
-        },
-    };
+    if lease.stock().is_none() && !reload(on_sale, index, &mut lease).await {
+        give_back(on_sale, index, lease, Ending::Dirty).await;
+        return Err(NoLease::Failed);
+    }
     on_sale.metrics.lease_wait_seconds.record(asked_at.elapsed());
-    LeaseOutcome::Leased(lease, stock)
+    Ok(lease)
 }
 
-async fn reload(on_sale: &OnSale, index: u16, lease: &mut Lease) -> Option<u64> {
+/// Learns the stock from the ledger; says whether it could.
+async fn reload(on_sale: &OnSale, index: u16, lease: &mut Lease) -> bool {
     on_sale.metrics.reloads.increment(1);
     let fence = lease.fence();
     let segment = on_sale.segment(index);
@@ -81,46 +76,22 @@ async fn reload(on_sale: &OnSale, index: u16, lease: &mut Lease) -> Option<u64> 
         Ok(reloaded) => reloaded,
         Err(error) => {
             tracing::warn!(sku = %segment.sku, index, error = &error as &dyn Error, "a segment could not be reloaded");
-            return None;
+            return false;
         }
     };
     match lease.reload(reloaded).await {
-        Ok(()) => Some(reloaded.stock),
+        Ok(()) => true,
         Err(error) => {
             tracing::warn!(sku = %segment.sku, index, error = &error as &dyn Error, "a reloaded segment was lost");
-            None
+            false
         }
     }
 }
 
-/// Serves a batch under a lease, and gives the segment back.
-pub(super) async fn serve(on_sale: &OnSale, index: u16, mut lease: Lease, batch: Batch) -> RoundReport {
-    let stock = lease.stock().unwrap_or(0);
-    on_sale.reach(Moment::Fitted);
-    let Settling { taken, returned, stores } = settle(on_sale, index, &mut lease, batch).await;
-    let ending = taken.map_or(Ending::Dirty, |taken| Ending::Clean { taken: taken as i64 });
-    let released = give_back(on_sale, index, lease, ending).await;
-    on_sale.reach(Moment::Released);
-    RoundReport { stock: taken.filter(|_| released).map(|taken| stock.saturating_sub(taken)), returned, stores }
-}
-
-/// What became of a batch.
-struct Settling {
-    /// Units that left the segment; `None` when nobody can be sure, and the segment must be left dirty.
-    taken: Option<u64>,
-    /// Orders that must wait for another round, in arrival order.
-    returned: Vec<Waiting>,
-    stores: Stores,
-}
-
 /// Takes a batch to the ledger, and answers those who are in it then.
-async fn settle(on_sale: &OnSale, index: u16, lease: &mut Lease, batch: Batch) -> Settling {
+pub(super) async fn settle(on_sale: &OnSale, index: u16, lease: &mut Lease, batch: Batch) -> Settling {
     let settling = |taken, returned, stores| Settling { taken, returned, stores };
-    if batch.is_empty() {
-        on_sale.metrics.round(RoundEnding::NothingFitted);
-        on_sale.metrics.fall_throughs.increment(1);
-        return settling(Some(0), Vec::new(), Stores::NotAsked);
-    }
+    on_sale.reach(Moment::Fitted);
     if lease.remaining().is_none() {
         // Lost before anything was sent: the fence would refuse the batch anyway.
         return settling(None, batch.come_back(), Stores::NotAsked);
@@ -220,19 +191,21 @@ pub(super) async fn answer_known(on_sale: &OnSale, orders: Vec<Waiting>) -> Know
     }
 }
 
-/// Releases the lease; says whether the guard agrees that it was ours to the end.
-pub(super) async fn give_back(on_sale: &OnSale, index: u16, lease: Lease, ending: Ending) -> bool {
+/// Releases the lease; `None` unless the guard agrees that it was ours to the end.
+pub(super) async fn give_back(on_sale: &OnSale, index: u16, lease: Lease, ending: Ending) -> Option<Released> {
     let sku = &on_sale.product.sku;
-    match lease.release(ending).await {
-        Ok(()) => true,
+    let released = match lease.release(ending).await {
+        Ok(released) => Some(released),
         Err(LeaseError::Lost) => {
             on_sale.metrics.lease_losses.increment(1);
             tracing::info!(%sku, index, "a lease ended before its round");
-            false
+            None
         }
         Err(LeaseError::Guard(error)) => {
             tracing::warn!(%sku, index, error = &error as &dyn Error, "a lease could not be released");
-            false
+            None
         }
-    }
+    };
+    on_sale.reach(Moment::Released);
+    released
 }

@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use deadpool_redis::redis::{self, RedisError, Script, ScriptInvocation, Value};
+use deadpool_redis::redis::{self, FromRedisValue, RedisError, Script, ScriptInvocation, Value};
 
 pub use connect::{ConnectError, Options};
 
 use self::keys::Keys;
 use self::pool::Pool;
 use super::lease::Held;
-use super::{Acquired, Ending, Guard, GuardError, Lease, Token, Trust};
+use super::{Acquired, Ending, Guard, GuardError, Lease, Released, Token, Trust};
 use crate::domain::invariants::GuardedStock;
 use crate::domain::{Epoch, Fence, Reloaded, Segment};
 
@@ -128,15 +128,15 @@ struct HeldInRedis {
 }
 
 impl HeldInRedis {
-    /// Runs a script that says whether the token still holds the segment.
+    /// Runs a script of the holder.
     ///
     /// The connection may be gone while Redis is well. Every script may run twice (R11), a lease that is renewed no more
     /// is lost to its work, and a segment that nobody gives back is closed to everybody for the rest of its time limit:
     /// worth one more try.
-    async fn still_mine(&self, call: ScriptInvocation<'_>) -> Result<bool, GuardError> {
+    async fn insist<T: FromRedisValue>(&self, call: ScriptInvocation<'_>) -> Result<T, GuardError> {
         let pool = &self.redis.pool;
         match pool.run(async |connection| call.invoke_async(connection).await).await {
-            Ok(mine) => Ok(mine),
+            Ok(reply) => Ok(reply),
             Err(_first) => pool.run(async |connection| call.invoke_async(connection).await).await,
         }
     }
@@ -147,7 +147,7 @@ impl Held for HeldInRedis {
     async fn renew(&mut self, time_limit: Duration) -> Result<bool, GuardError> {
         let mut call = self.redis.scripts.renew.key(&self.keys.lock);
         call.arg(self.token.as_str()).arg(time_limit.as_millis() as u64);
-        self.still_mine(call).await
+        self.insist(call).await
     }
 
     async fn reload(&mut self, reloaded: &Reloaded) -> Result<bool, GuardError> {
@@ -157,16 +157,17 @@ impl Held for HeldInRedis {
             .arg(reloaded.stock)
             .arg(reloaded.fence.0)
             .arg(reloaded.epoch.0);
-        self.still_mine(call).await
+        self.insist(call).await
     }
 
-    async fn release(self: Box<Self>, ending: Ending) -> Result<bool, GuardError> {
+    async fn release(self: Box<Self>, ending: Ending) -> Result<Option<Released>, GuardError> {
         let (verdict, change) = match ending {
             Ending::Clean { taken } => ("clean", -taken),
             Ending::Dirty => ("dirty", 0),
         };
         let mut call = self.redis.scripts.release.key(&self.keys.lock);
         call.key(&self.keys.state).arg(self.token.as_str()).arg(verdict).arg(change);
-        self.still_mine(call).await
+        let reply: u8 = self.insist(call).await?;
+        Ok((reply > 0).then_some(Released { wanted: reply == 2 }))
     }
 }

@@ -8,9 +8,11 @@
 --          {'busy', remaining ms}           somebody else holds it
 --
 -- Rules: R5 (acquiring sets `dirty`; dirty or missing means reload), R11 (the same token gets the same lease again).
+-- A caller that finds the segment held leaves the mark `wanted`, so that the holder can make room for others.
 -- `dirty` holds the token of the lease that knows the stock, so that a repeated acquire can tell whether it does.
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
+    redis.call('HSETNX', KEYS[2], 'wanted', '1')
     return {'busy', redis.call('PTTL', KEYS[1])}
 end
 

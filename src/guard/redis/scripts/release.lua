@@ -3,7 +3,8 @@
 -- KEYS[1] lock    KEYS[2] state
 -- ARGV[1] token   ARGV[2] 'clean' or 'dirty'   ARGV[3] change of the count (negative: units were taken)
 --
--- Replies: 1 released · 0 the token holds the segment no more; nothing changed
+-- Replies: 1 released · 2 released, and somebody asked for it meanwhile · 0 the token holds the segment no more;
+--          nothing changed
 --
 -- Rules: R5 (releasing clears `dirty`, unless the count may be wrong), R11 (a second run finds the lock gone).
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
@@ -15,4 +16,4 @@ if ARGV[2] == 'clean' and redis.call('HGET', KEYS[2], 'dirty') == ARGV[1] then
     redis.call('HDEL', KEYS[2], 'dirty')
 end
 redis.call('DEL', KEYS[1])
-return 1
+return 1 + redis.call('HDEL', KEYS[2], 'wanted')
