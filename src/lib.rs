@@ -9,9 +9,11 @@
 //! - [`domain`] is what a sale is made of, without any IO.
 //! - [`telemetry`] is what operators see.
 //!
-//! Beside it [`load`] is a client of any segstock, and shares nothing with the service but its HTTP interface.
+//! Beside it [`load`] is a client of any segstock, and shares nothing with the service but its HTTP interface;
+//! [`mod@bench`] compares, and draws what it measured.
 
 pub mod app;
+pub mod bench;
 pub mod config;
 pub mod domain;
 pub mod guard;

@@ -19,6 +19,7 @@ const MAX_FUNCTION_LINES: usize = 80;
 const DIRECTIONS: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("telemetry", &[]),
+    ("bench", &[]),
     ("config", &["telemetry", "sale::FailPoint"]),
     ("guard", &["domain"]),
     ("ledger", &["domain"]),
