@@ -10,7 +10,7 @@
 //! - [`telemetry`] is what operators see.
 //!
 //! Beside it [`load`] is a client of any segstock, and shares nothing with the service but its HTTP interface;
-//! [`mod@bench`] compares, and draws what it measured.
+//! [`mod@bench`] compares, and draws what it measured; [`rig`] starts the private servers that it and the tests need.
 
 pub mod app;
 pub mod bench;
@@ -20,5 +20,6 @@ pub mod guard;
 pub mod http;
 pub mod ledger;
 pub mod load;
+pub mod rig;
 pub mod sale;
 pub mod telemetry;

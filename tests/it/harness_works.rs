@@ -11,6 +11,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rand::RngExt;
+use segstock::rig::{self, RigError};
 use sqlx::{Connection, PgConnection};
 
 use crate::harness::postgres::Postgres;
@@ -160,6 +161,18 @@ async fn redis_answers_after_a_pause_only() {
     redis.resume();
     let answer = asking.await.expect("no panic");
     assert_eq!(answer.expect("it runs again"), 1);
+}
+
+/// What the rig says to someone who is not a test.
+#[tokio::test]
+async fn a_server_that_does_not_start_is_an_error_with_its_logs() {
+    let redis = rig::redis::Redis::start(&["--maxmemory", "much"]).await;
+    let postgres = rig::postgres::Postgres::start(&[("shared_buffers", "much")]).await;
+    let errors = [redis.map(drop), postgres.map(drop)].map(|outcome| outcome.expect_err("much is no number"));
+    for (error, setting) in errors.iter().zip(["maxmemory", "shared_buffers"]) {
+        assert!(matches!(error, RigError::Ended { .. }), "{error}");
+        assert!(error.to_string().contains(setting), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -1,17 +1,18 @@
 //! A TCP proxy in front of a server: the network a test can break. It knows no protocol.
 
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use segstock::rig::ports::start_on_free_port;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::ports::start_on_free_port;
 use super::wait::eventually;
 
 /// A request that fits is seen as a whole, and can be searched.
@@ -47,12 +48,10 @@ impl Proxy {
             hits: watch::Sender::new(0),
             connections: Mutex::default(),
         });
-        start_on_free_port("proxy", async |address| {
-            let listener = TcpListener::bind(address).await.map_err(|failure| failure.to_string())?;
-            let accepting = tokio::spawn(accept(listener, network.clone()));
-            Ok(Proxy { address, network: network.clone(), accepting: Mutex::new(Some(accepting)) })
-        })
-        .await
+        let bind = async |address| Ok::<_, Box<dyn Error>>(TcpListener::bind(address).await?);
+        let (address, listener) = start_on_free_port(bind).await.expect("the proxy can listen");
+        let accepting = Mutex::new(Some(tokio::spawn(accept(listener, network.clone()))));
+        Proxy { address, network, accepting }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -1,11 +1,11 @@
 # shellcheck shell=sh
-# Runs a program that must not outlive the tests: sh -c <this> segstock-test FOLDER SIGNAL PROGRAM ...
+# Runs a program that must not outlive its starter: sh -c <this> segstock-rig FOLDER SIGNAL PROGRAM ...
 #
-# Standard input is a pipe whose other end only the test process holds. A watcher reads it, and
-# the shell itself becomes the program, so that the test process is the program's parent and
-# learns its true exit status. When the pipe closes without a word, the test process is gone, even
-# by SIGKILL: the watcher then ends the program and removes its folder. A word means that the
-# program has been dealt with.
+# Standard input is a pipe whose other end only the starter holds. A watcher reads it, and the
+# shell itself becomes the program, so that the starter is the program's parent and learns its
+# true exit status. When the pipe closes without a word, the starter is gone, even by SIGKILL: the
+# watcher then ends the program and removes its folder. A word means that the program has been
+# dealt with.
 
 folder=$1 signal=$2
 shift 2
@@ -31,7 +31,7 @@ runs() {
 }
 
 watch() {
-    # When the test process leaves a stopped program behind, the kernel hangs up on their group.
+    # When the starter leaves a stopped program behind, the kernel hangs up on their group.
     trap '' HUP INT TERM
     if read -r _ <&3; then exit; fi
     family="$program $(children_of "$program")"

@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use super::RigError;
+use super::process::search_path;
+
 /// The folder with `initdb` and `postgres`. Distributions like to keep it off the search path.
-pub(crate) fn folder() -> PathBuf {
-    let search_path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&search_path)
+pub(super) fn folder() -> Result<PathBuf, RigError> {
+    search_path()
+        .into_iter()
         .find(|folder| has_programs(folder))
         .or_else(|| {
             [
@@ -16,10 +19,11 @@ pub(crate) fn folder() -> PathBuf {
             .into_iter()
             .find_map(|(parent, prefix, programs)| newest(Path::new(parent), prefix, programs))
         })
-        .expect(
-            "no Postgres server found: install the package postgresql (Debian, Ubuntu: \
-             `apt-get install postgresql`, Homebrew: `brew install postgresql@17`)",
-        )
+        .ok_or(RigError::NotInstalled {
+            program: "a Postgres server",
+            advice: "install the package postgresql (Debian, Ubuntu: `apt-get install postgresql`, Homebrew: `brew \
+                     install postgresql@17`)",
+        })
 }
 
 /// The folder `parent/prefix*/programs` with the highest version that has the programs.
