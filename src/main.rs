@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use segstock::app::App;
-use segstock::config::{self, BadSetting, BenchOnly, Command, LoadOptions, Settings};
+use segstock::bench;
+use segstock::config::{self, BadSetting, BenchOnly, BenchOptions, Command, LoadOptions, Settings};
 use segstock::load::{self, Event, Progress, Shop};
 use segstock::telemetry::logs;
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,7 +34,7 @@ fn execute(command: Command) -> Result<ExitCode, Failure> {
         Command::Serve(settings) => return run(serve(&settings, None)),
         Command::BenchServe(settings, only) => return run(serve(&settings, Some(only))),
         Command::Load(options) => return run(load(&options)),
-        Command::Bench(_) => todo!(),
+        Command::Bench(options) => return run(bench(&options)),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -66,15 +67,27 @@ async fn load(options: &LoadOptions) -> Result<ExitCode, Failure> {
     };
     let mut run = load::run(options, &shop, None, &mut watch).await?;
     say(&mut std::io::stderr(), "\nproving the sale …\n");
-    run.prove(options, &shop, &[]).await?;
+    let holds = run.prove(options, &shop).await?;
     if let Some(file) = &options.json {
         write_json(file, &serde_json::to_string_pretty(&run.report)?)?;
     }
     if options.json.as_deref() != Some(Path::new("-")) {
         say(&mut std::io::stdout(), &run.report.table());
     }
-    let holds = run.report.proof.as_ref().is_some_and(load::Proof::holds);
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
+    let mut say_what = |what: &str| say(&mut std::io::stderr(), &format!("{what} …\n"));
+    let results = bench::run(options.quick, &mut say_what).await?;
+    write_json(&options.json, &serde_json::to_string_pretty(&results)?)?;
+    if let Some(folder) = &options.report {
+        let page = folder.join("index.html");
+        std::fs::create_dir_all(folder).map_err(|error| format!("{} cannot be created: {error}", folder.display()))?;
+        write(&page, &bench::report::page(&results))?;
+    }
+    say(&mut std::io::stdout(), &bench::table::table(&results));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// On a terminal the line stays where it is; in a file every second has its own.
@@ -91,6 +104,10 @@ fn write_json(file: &Path, text: &str) -> Result<(), Failure> {
         say(&mut std::io::stdout(), &format!("{text}\n"));
         return Ok(());
     }
+    write(file, text)
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
     std::fs::write(file, text).map_err(|error| format!("{} cannot be written: {error}", file.display()).into())
 }
 

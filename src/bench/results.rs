@@ -93,11 +93,13 @@ pub enum Group {
     Tail,
     /// Many products at a time.
     ManyProducts,
+    /// Several instances on the same stores.
+    Instances,
 }
 
 impl Group {
     /// Every group, in the order of the tables.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Core,
         Self::OpenLoop,
         Self::Connections,
@@ -106,6 +108,7 @@ impl Group {
         Self::ClassicTable,
         Self::Tail,
         Self::ManyProducts,
+        Self::Instances,
     ];
 }
 
@@ -120,6 +123,7 @@ impl fmt::Display for Group {
             Self::ClassicTable => "classic table",
             Self::Tail => "tail",
             Self::ManyProducts => "many products",
+            Self::Instances => "instances",
         })
     }
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use clap::{Args, Parser};
 
 /// The options of `segstock load`.
 ///
@@ -87,6 +87,18 @@ pub struct LoadOptions {
     /// Write the report as JSON too, - for standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+/// What is asked for when nothing is said.
+impl Default for LoadOptions {
+    fn default() -> Self {
+        #[derive(Parser)]
+        struct CommandLine {
+            #[command(flatten)]
+            options: LoadOptions,
+        }
+        CommandLine::parse_from(["load"]).options
+    }
 }
 
 /// Quantities and how often each is asked for.

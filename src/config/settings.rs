@@ -93,9 +93,9 @@ settings! {
     #[arg(value_name = "ORDERS")]
     max_batch("SEGSTOCK_MAX_BATCH"): usize => usize = 1000;
 
-    /// The most rounds of one product at a time, 1 to 1024
+    /// The most rounds at a time, of all products together, 1 to 1024; as many as the stores are to bear
     #[arg(value_name = "ROUNDS")]
-    max_rounds_in_flight("SEGSTOCK_MAX_ROUNDS_IN_FLIGHT"): usize => usize = 2;
+    max_rounds_in_flight("SEGSTOCK_MAX_ROUNDS_IN_FLIGHT"): usize => usize = 64;
 
     /// The most orders of one product that wait, 1 to 1000000; more are answered 503 at once
     #[arg(value_name = "ORDERS")]

@@ -79,10 +79,9 @@ mod tests {
 
     use super::*;
     use crate::config::Quantities;
-    use crate::load::tests::options;
 
     fn buyers(skus: usize, zipf: f64, quantity: &str, seed: u64) -> Buyers {
-        let options = LoadOptions { zipf, quantity: quantity.parse::<Quantities>().unwrap(), seed, ..options() };
+        let options = LoadOptions { zipf, quantity: quantity.parse::<Quantities>().unwrap(), seed, ..LoadOptions::default() };
         let skus = (0..skus).map(|number| format!("sku-{number}")).collect();
         Buyers::new(&options, skus, "run".to_owned()).unwrap()
     }

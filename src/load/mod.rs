@@ -24,20 +24,3 @@ pub use report::{Generator, Percentiles, Report};
 pub use run::{Event, LoadError, Progress, Run, run};
 pub use shop::Shop;
 pub use tally::Sold;
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use crate::config::LoadOptions;
-
-    /// The options of a run that nothing was said of.
-    pub(super) fn options() -> LoadOptions {
-        #[derive(Parser)]
-        struct CommandLine {
-            #[command(flatten)]
-            options: LoadOptions,
-        }
-        CommandLine::parse_from(["load"]).options
-    }
-}

@@ -34,7 +34,7 @@ impl Proof {
     }
 
     /// Asks the service for everything that was sold since `shop` was opened.
-    pub(super) async fn of(options: &LoadOptions, shop: &Shop, sold: &[Sold]) -> Result<Self, LoadError> {
+    pub async fn of(options: &LoadOptions, shop: &Shop, sold: &[Sold]) -> Result<Self, LoadError> {
         let mut office = Office::open(options).await?;
         let stocks = office.stocks(&shop.skus).await?;
         let mut book = Book::new(shop, sold);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     fn sold(number: u128, product: u32, quantity: u32) -> Sold {
-        Sold { number: number as u64, id: Uuid::from_u128(number), product, quantity, at_us: 0 }
+        Sold { number: number as u64, id: Uuid::from_u128(number), product, quantity, service: 0, at_us: 0 }
     }
 
     fn stocks(taken: [u64; 2]) -> [Stock; 2] {

@@ -30,6 +30,8 @@ pub struct Report {
     pub answers_per_second: f64,
     /// Orders placed a second.
     pub placed_per_second: f64,
+    /// Orders placed by each of the services, warm-up included.
+    pub placed_by_service: Vec<u64>,
     /// Every kind of answer.
     pub outcomes: Vec<OutcomeCount>,
     /// Latency of all requests, from when each was due to the end of its answer.
@@ -149,6 +151,9 @@ impl Report {
             latency_ms: Percentiles::of(&tally.latency),
             placed_latency_ms: Percentiles::of(&tally.placed_latency),
             selling: Selling::of(&tally.sold),
+            placed_by_service: (0..options.url.len())
+                .map(|service| tally.sold.iter().filter(|sold| usize::from(sold.service) == service).count() as u64)
+                .collect(),
             outcomes,
             generator,
             proof: None,
@@ -180,6 +185,9 @@ impl Report {
             if let Some(Percentiles { p50, p90, p99, p999, max }) = latency {
                 writeln!(text, "  {name:<12} {p50:>9.2} {p90:>9.2} {p99:>9.2} {p999:>9.2} {max:>9.2}")?;
             }
+        }
+        if let [_, _, ..] = self.placed_by_service.as_slice() {
+            writeln!(text, "\n  orders placed by each service: {:?}", self.placed_by_service)?;
         }
         if let Some(Selling { last_order_seconds, longest_gap_ms }) = &self.selling {
             writeln!(text, "\n  last order after {last_order_seconds:.3} s, longest gap between two {longest_gap_ms:.1} ms")?;
@@ -216,7 +224,7 @@ mod tests {
     #[test]
     fn the_longest_gap_is_found_whatever_the_order_of_the_answers() {
         let sold = [3_000, 1_000, u64::MAX, 9_000, 4_000];
-        let sold = sold.map(|at_us| Sold { number: 0, id: Uuid::nil(), product: 0, quantity: 1, at_us });
+        let sold = sold.map(|at_us| Sold { number: 0, id: Uuid::nil(), product: 0, service: 0, quantity: 1, at_us });
         assert_eq!(Selling::of(&sold), Some(Selling { last_order_seconds: 0.009, longest_gap_ms: 5.0 }));
         assert_eq!(Selling::of(&[]), None);
     }

@@ -96,13 +96,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// Compares what was answered in this run, and in `earlier` ones on the same products, with the service's books.
-    pub async fn prove(&mut self, options: &LoadOptions, shop: &Shop, earlier: &[Sold]) -> Result<(), LoadError> {
-        let sold: Vec<Sold> = earlier.iter().chain(&self.sold).copied().collect();
-        let mut proof = Proof::of(options, shop, &sold).await?;
-        proof.faults.append(&mut self.faults);
+    /// Compares what was answered with the service's books; says whether the sale was right.
+    pub async fn prove(&mut self, options: &LoadOptions, shop: &Shop) -> Result<bool, LoadError> {
+        let mut proof = Proof::of(options, shop, &self.sold).await?;
+        proof.faults.extend_from_slice(&self.faults);
+        let holds = proof.holds();
         self.report.proof = Some(proof);
-        Ok(())
+        Ok(holds)
     }
 }
 
@@ -135,7 +135,8 @@ pub async fn run(
     let mut threads = Vec::new();
     for position in 0..workers {
         let connections = (position..options.connections).step_by(workers);
-        let hosts = connections.map(|number| hosts[number % hosts.len()].clone()).collect();
+        let hosts = connections.map(|number| number % hosts.len()).map(|service| (service, hosts[service].clone()));
+        let hosts = hosts.collect();
         let (run, opened, started) = (Arc::clone(&run), opened.clone(), started.clone());
         threads.push(start_thread(move || worker::work(run, position, hosts, opened, started))?);
     }
@@ -234,8 +235,10 @@ async fn settle_doubts(run: &worker::Run, hosts: &[String], tally: &mut Tally) -
     for number in doubts {
         let ask = run.buyers.ask(number);
         let mut fate = Meaning::Unknown;
+        let mut service = 0;
         for _ in 0..ASK_AGAIN {
-            let host = &hosts[random.random_range(0..hosts.len())];
+            service = random.random_range(0..hosts.len());
+            let host = &hosts[service];
             if let Ok(mut connection) = Connection::open(host, Duration::from_millis(run.options.timeout_ms)).await {
                 let request = run.buyers.request(&ask, host);
                 let request = request.map_err(|error| LoadError::Options(error.to_string()))?;
@@ -252,8 +255,8 @@ async fn settle_doubts(run: &worker::Run, hosts: &[String], tally: &mut Tally) -
         }
         match fate {
             Meaning::Order { id, quantity, .. } => {
-                let at_us = u64::MAX;
-                tally.sold.push(Sold { number, id, quantity, product: ask.product as u32, at_us });
+                let (product, service) = (ask.product as u32, service as u16);
+                tally.sold.push(Sold { number, id, quantity, product, service, at_us: u64::MAX });
             }
             Meaning::Refused => {}
             Meaning::Unknown => unknown += 1,

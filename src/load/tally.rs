@@ -18,6 +18,8 @@ pub struct Sold {
     pub id: Uuid,
     /// The product's position among the run's products.
     pub product: u32,
+    /// The service's position among the run's URLs.
+    pub service: u16,
     /// Units.
     pub quantity: u32,
     /// When the answer came, in µs since the run began.

@@ -72,12 +72,16 @@ impl Run {
 pub(super) async fn work(
     run: Arc<Run>,
     position: usize,
-    hosts: Vec<String>,
+    hosts: Vec<(usize, String)>,
     opened: mpsc::Sender<()>,
     mut start: watch::Receiver<Option<Times>>,
 ) -> Result<Tally, Unreachable> {
     let timeout = Duration::from_millis(run.options.timeout_ms);
-    let connections = try_join_all(hosts.iter().map(|host| Connection::open(host, timeout))).await?;
+    let connections = try_join_all(hosts.iter().map(async |(service, host)| {
+        let connection = Connection::open(host, timeout).await?;
+        Ok((*service, connection))
+    }));
+    let connections: Vec<(usize, Connection)> = connections.await?;
     let _nobody_waits = opened.send(()).await;
     drop(opened);
     let times = match start.wait_for(Option::is_some).await.map(|times| *times) {
@@ -95,7 +99,7 @@ pub(super) async fn work(
         run,
     };
     tokio::time::sleep_until(times.start.into()).await;
-    join_all(connections.into_iter().map(|connection| worker.serve(connection))).await;
+    join_all(connections.into_iter().map(|(service, connection)| worker.serve(service, connection))).await;
     Ok(worker.tally.into_inner())
 }
 
@@ -111,6 +115,7 @@ struct Worker {
 /// What a connection does next.
 struct Turn {
     ask: Ask,
+    service: u16,
     number: u64,
     due: Instant,
     /// The order that must be answered, if this repeats one.
@@ -119,8 +124,8 @@ struct Turn {
 
 impl Worker {
     /// Sends request after request until the run is over.
-    async fn serve(&self, mut connection: Connection) {
-        while let Some(turn) = self.next_turn() {
+    async fn serve(&self, service: usize, mut connection: Connection) {
+        while let Some(turn) = self.next_turn(service) {
             if turn.due > Instant::now() {
                 tokio::time::sleep_until(turn.due.into()).await;
             }
@@ -137,7 +142,7 @@ impl Worker {
         }
     }
 
-    fn next_turn(&self) -> Option<Turn> {
+    fn next_turn(&self, service: usize) -> Option<Turn> {
         let mut random = self.random.borrow_mut();
         let due = self.schedule.borrow_mut().next(Instant::now(), &mut random);
         if self.run.is_over(due, &self.times) {
@@ -154,7 +159,7 @@ impl Worker {
                 number
             }
         };
-        Some(Turn { ask: self.run.buyers.ask(number), number, due, repeats })
+        Some(Turn { ask: self.run.buyers.ask(number), service: service as u16, number, due, repeats })
     }
 
     /// Any order that was placed before.
@@ -189,6 +194,7 @@ impl Worker {
                     number: turn.number,
                     id,
                     product: turn.ask.product as u32,
+                    service: turn.service,
                     quantity,
                     at_us: now.saturating_duration_since(self.times.start).as_micros() as u64,
                 }),
