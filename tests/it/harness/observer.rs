@@ -53,6 +53,7 @@ impl Observer {
         let settings = SaleSettings {
             max_batch: 1,
             max_rounds_in_flight: 1,
+            turn: Duration::ZERO,
             queue_capacity: 1,
             request_deadline: TIMEOUT,
             fail_point: None,
