@@ -19,3 +19,4 @@ mod operations;
 mod refusals;
 mod settings;
 mod stopping;
+mod trips;

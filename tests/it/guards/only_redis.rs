@@ -245,41 +245,24 @@ async fn the_keys_are_the_documented_ones() {
     assert_eq!(lasts, -1, "a fence that expired could be handed out again");
 }
 
-/// How often Redis has run each command, those inside scripts included.
-async fn command_counts(connection: &mut MultiplexedConnection) -> BTreeMap<String, u64> {
-    let text: String = cmd("INFO").arg("commandstats").query_async(connection).await.expect("it runs");
-    let count = |line: &str| {
-        let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
-        let calls = rest.split(',').next()?.parse().ok()?;
-        Some((name.to_owned(), calls))
-    };
-    text.lines().filter_map(count).collect()
-}
-
 #[tokio::test]
 async fn a_round_costs_two_trips() {
     const ROUNDS: u64 = 5;
-    const INSIDE_SCRIPTS: [&str; 9] = ["get", "set", "pttl", "hget", "hmget", "hset", "hincrby", "hdel", "del"];
     let (redis, under) = with_private_redis(LONG).await;
-    let mut connection = redis.connection().await;
     under.stock(10).await;
-    let () = cmd("CONFIG").arg("RESETSTAT").query_async(&mut connection).await.expect("it runs");
+    redis.reset_counts().await;
     for _ in 0..ROUNDS {
         let lease = under.lease(&Token::random()).await;
         lease.release(Ending::Clean { taken: 1 }).await.expect("it is held");
     }
-    let mut counts = command_counts(&mut connection).await;
     // One in each script: nobody asks in between.
-    assert_eq!(counts.get("get"), Some(&(2 * ROUNDS)));
-    counts.retain(|name, _| !INSIDE_SCRIPTS.contains(&name.as_str()) && !name.contains('|'));
-    counts.remove("config");
-    assert_eq!(counts, [("evalsha".to_owned(), 2 * ROUNDS)].into());
+    assert_eq!(redis.command_counts().await.get("get"), Some(&(2 * ROUNDS)));
+    assert_eq!(redis.trips().await, [("evalsha".to_owned(), 2 * ROUNDS)].into());
 }
 
 #[tokio::test]
 async fn a_busy_or_empty_segment_costs_one_trip_and_keeps_no_connection() {
     let (redis, under) = with_private_redis(LONG).await;
-    let mut connection = redis.connection().await;
     let holder = Token::random();
     let lease = under.lease(&holder).await;
     // More than there are connections.
@@ -289,12 +272,12 @@ async fn a_busy_or_empty_segment_costs_one_trip_and_keeps_no_connection() {
     }
     lease.release(Ending::Dirty).await.expect("it is held");
     under.stock(0).await;
-    let before = command_counts(&mut connection).await["evalsha"];
+    let before = redis.command_counts().await["evalsha"];
     for _ in 0..50 {
         let acquired = under.acquire(&Token::random()).await;
         assert!(matches!(acquired, Acquired::Empty), "{acquired:?}");
     }
-    let after = command_counts(&mut connection).await["evalsha"];
+    let after = redis.command_counts().await["evalsha"];
     assert_eq!(after - before, 50);
     let lease = leased(under.acquire_with(&holder, Trust::LedgerOnly).await);
     lease.release(Ending::Dirty).await.expect("it is held");

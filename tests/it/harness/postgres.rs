@@ -22,6 +22,8 @@ const SETTINGS: &[(&str, &str)] = &[
     // The files outlive a crash of the server, and need not outlive one of the machine.
     ("fsync", "off"),
     ("full_page_writes", "off"),
+    // Which database a line is about: tests read their own statements there.
+    ("log_line_prefix", "%m [%p] %d "),
 ];
 
 /// A Postgres cluster of its own. Holds no connection and nothing else that is bound to a runtime,
@@ -89,6 +91,20 @@ impl Postgres {
         }
     }
 
+    /// The first line of every statement that was begun in this database since [`Database::log_statements`], in order.
+    /// It is written down before the statement runs, so a statement with an answer is here.
+    pub(crate) fn statements(&self, database: &Database) -> Vec<String> {
+        let log = self.server.process().stderr();
+        let marker = format!("] {} LOG:  ", database.name);
+        let statement = |line: &str| {
+            let (_, entry) = line.split_once(&marker)?;
+            // `execute <name>: …` for a prepared one, `statement: …` for another.
+            let (kind, statement) = entry.split_once(": ")?;
+            (kind == "statement" || kind.starts_with("execute ")).then(|| statement.to_owned())
+        };
+        log.lines().filter_map(statement).collect()
+    }
+
     /// Shuts down in order: open transactions are rolled back, clients are told and disconnected.
     pub(crate) async fn stop(&self) {
         or_panic(self.server.stop().await);
@@ -130,6 +146,13 @@ impl Database {
 
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Has the server write down the statements of every session that is opened from now on.
+    pub(crate) async fn log_statements(&self) {
+        let set = format!("ALTER DATABASE {} SET log_statement = 'all'", self.name);
+        let done = sqlx::raw_sql(AssertSqlSafe(set)).execute(&self.pool).await;
+        done.expect("a superuser may change databases");
     }
 
     /// The test's own connections, as good as the runtime the database was created in.
