@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use source::{files, function_length, function_name, names, paths_after, relative, root, sources};
+use source::{Source, files, function_length, function_name, names, paths_after, relative, root, sources};
 
 const MAX_FILE_LINES: usize = 420;
 const MAX_FUNCTION_LINES: usize = 80;
@@ -38,6 +38,11 @@ const UNKNOWN_TO: &[(&str, &[&str])] = &[
     ("config", &["axum", "sqlx", "redis", "tokio"]),
     ("telemetry", &["axum", "sqlx", "redis"]),
 ];
+
+/// All code that is written by hand: the crate, its tests and its benchmarks.
+fn all_sources() -> Vec<Source> {
+    ["src", "tests", "benches"].into_iter().flat_map(sources).collect()
+}
 
 #[track_caller]
 fn assert_none(rule: &str, broken: &[String]) {
@@ -214,7 +219,7 @@ fn statements_and_scripts_have_a_header_and_are_used() {
 #[test]
 fn files_begin_with_what_belongs_in_them() {
     let mut broken = Vec::new();
-    for source in sources("src").into_iter().chain(sources("tests")) {
+    for source in all_sources() {
         if !source.text.starts_with("//! ") {
             broken.push(source.path);
         }
@@ -225,7 +230,7 @@ fn files_begin_with_what_belongs_in_them() {
 #[test]
 fn files_and_functions_stay_short() {
     let mut broken = Vec::new();
-    for source in sources("src").into_iter().chain(sources("tests")) {
+    for source in all_sources() {
         let lines: Vec<&str> = source.code.lines().collect();
         if lines.len() > MAX_FILE_LINES {
             broken.push(format!("{} has {} lines", source.path, lines.len()));
@@ -250,7 +255,7 @@ fn nothing_is_left_for_later() {
     let markers = [["TO", "DO"], ["FIX", "ME"], ["XX", "X"], ["unimple", "mented!"], ["to", "do!("]]
         .map(|halves| halves.concat());
     let mut broken = Vec::new();
-    for source in sources("src").into_iter().chain(sources("tests")) {
+    for source in all_sources() {
         for (number, line) in (1..).zip(source.text.lines()) {
             if markers.iter().any(|marker| line.contains(marker.as_str())) {
                 broken.push(format!("{}:{number} {}", source.path, line.trim()));

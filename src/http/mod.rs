@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 
+pub use problem::{FieldError, Problem};
 pub use router::router;
 
 use self::admin::AdminToken;

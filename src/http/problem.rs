@@ -19,28 +19,41 @@ const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// What is wrong with one field of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-pub(super) struct FieldError {
+pub struct FieldError {
     /// The field, header or parameter.
-    pub(super) field: String,
+    pub field: String,
     /// What it must be.
-    pub(super) message: String,
+    pub message: String,
 }
 
 /// Everything that a client can be told instead of what it asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Problem {
+pub enum Problem {
+    /// The body is not JSON; says where it stops being it.
     Malformed(String),
+    /// The admin token is missing or wrong.
     Unauthorized,
+    /// Nothing is at this address.
     NotFound,
+    /// No order has this id.
     UnknownOrder,
+    /// The address is known, and not with this method.
     MethodNotAllowed,
+    /// The SKU of a new product is taken.
     ProductExists,
+    /// The body took too long to arrive.
     RequestTimeout,
+    /// The body is larger than any request's.
     BodyTooLarge,
+    /// The body is not announced as JSON.
     UnsupportedMediaType,
+    /// Fields are wrong; names all of them.
     Invalid(Vec<FieldError>),
+    /// The sale says no.
     Order(Refusal),
+    /// A store does not answer, and nothing was changed.
     Unavailable,
+    /// A handler broke down, or a store holds what nobody can read.
     Internal,
 }
 
