@@ -60,6 +60,7 @@ impl Shop {
         let settings = SaleSettings {
             max_batch: 1000,
             max_rounds_in_flight: 2,
+            turn: Duration::ZERO,
             queue_capacity: 1000,
             request_deadline: PATIENCE,
             fail_point: None,
@@ -74,7 +75,7 @@ impl Shop {
             window: SaleWindow::default(),
         };
         sale.create_product(product).await.expect("the ledger answers").expect("the SKU is new");
-        let router = router(Api::new(Arc::clone(&sale), METRICS.clone(), None));
+        let router = router(Api::new(Arc::clone(&sale), METRICS.clone(), None), false);
         Self { sale, router, _folder: folder, _turn: turn }
     }
 

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use sqlx::migrate::MigrateError;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection, Executor, PgConnection};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection, PgConnection};
 
 use super::PostgresLedger;
+use super::pool::Pool;
 
 /// The oldest server that the statements are tested for, as `server_version_num` says it.
 const OLDEST_VERSION: i32 = 130_000;
@@ -37,6 +38,9 @@ pub enum ConnectError {
     /// The database cannot hold every customer's name.
     #[error("the database's encoding is {0}, and only UTF8 holds every customer id")]
     Encoding(String),
+    /// The connections cannot be managed.
+    #[error("the connection pool cannot be set up: {0}")]
+    Pool(String),
     /// The schema cannot be brought up to date.
     #[error("the schema cannot be migrated")]
     Migration(#[source] MigrateError),
@@ -49,21 +53,10 @@ impl PostgresLedger {
         prepare(&connect, options.timeout).await?;
         // Sooner than here, so that a statement that takes too long ends with an answer and not with a doubt.
         let timeout_ms = options.timeout.as_millis() * 4 / 5;
-        let pool = PgPoolOptions::new()
-            .max_connections(options.max_connections)
-            .acquire_timeout(options.timeout)
-            // One more trip a statement otherwise; a dead connection shows itself by its first statement.
-            .test_before_acquire(false)
-            .after_connect(move |connection, _| {
-                Box::pin(async move {
-                    // The server gives up too, so that a lost answer is not followed by a late commit.
-                    let set = format!("SET statement_timeout = {timeout_ms}");
-                    connection.execute(sqlx::AssertSqlSafe(set)).await?;
-                    Ok(())
-                })
-            })
-            .connect_lazy_with(connect);
-        Ok(Self { pool, timeout: options.timeout })
+        // The server gives up too, so that a lost answer is not followed by a late commit.
+        let settings = format!("SET statement_timeout = {timeout_ms}");
+        let pool = Pool::new(connect, settings, options.max_connections as usize, options.timeout);
+        Ok(Self { pool: pool.map_err(|error| ConnectError::Pool(error.to_string()))?, timeout: options.timeout })
     }
 }
 

@@ -4,20 +4,21 @@
 //! outcome is told (nothing happened, or unknown).
 
 mod connect;
+mod pool;
 mod rows;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
-use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgDatabaseError, PgRow, PgSeverity};
-use sqlx::{PgConnection, PgPool, Postgres, Row};
+use sqlx::{PgConnection, Postgres, Row};
 use uuid::Uuid;
 
 pub use connect::{ConnectError, Options};
 
+use self::pool::Pool;
 use self::rows::{order_row, product_row, segment_row};
 use super::row::units;
 use super::{GatherLeg, Ledger, LedgerError, OrderFilter, OrderSums, ProductTotals, Settled, SettledOrder, Settlement};
@@ -28,7 +29,7 @@ use crate::domain::{
 
 /// A ledger in one PostgreSQL database.
 pub struct PostgresLedger {
-    pool: PgPool,
+    pool: Pool,
     timeout: Duration,
 }
 
@@ -42,23 +43,20 @@ impl PostgresLedger {
         T: Send,
         F: for<'c> FnOnce(&'c mut PgConnection) -> BoxFuture<'c, Result<T, sqlx::Error>> + Send,
     {
-        let mut checkout: Option<PoolConnection<Postgres>> = None;
-        let statement = async {
-            let connection = self.pool.acquire().await.map_err(LedgerError::NothingHappened)?;
-            work(checkout.insert(connection)).await.map_err(classify)
+        let began = Instant::now();
+        let elapsed = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+        let checkout = tokio::time::timeout(self.timeout, self.pool.checkout()).await.map_err(elapsed).flatten();
+        let mut checkout = checkout.map_err(LedgerError::NothingHappened)?;
+        let connection = checkout.connection().map_err(LedgerError::NothingHappened)?;
+        let time_left = self.timeout.saturating_sub(began.elapsed());
+        let outcome = match tokio::time::timeout(time_left, work(connection)).await {
+            Ok(outcome) => outcome.map_err(classify),
+            Err(late) => Err(LedgerError::OutcomeUnknown(elapsed(late))),
         };
-        let outcome = match tokio::time::timeout(self.timeout, statement).await {
-            Ok(outcome) => outcome,
-            Err(_elapsed) => {
-                let elapsed = sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
-                Err(match checkout {
-                    Some(_) => LedgerError::OutcomeUnknown(elapsed),
-                    None => LedgerError::NothingHappened(elapsed),
-                })
-            }
-        };
-        if let (Err(LedgerError::OutcomeUnknown(_)), Some(connection)) = (&outcome, &mut checkout) {
-            connection.close_on_drop();
+        match &outcome {
+            Err(LedgerError::OutcomeUnknown(error)) if is_broken(error) => self.pool.distrust(),
+            Err(LedgerError::OutcomeUnknown(_)) => {}
+            Ok(_) | Err(_) => checkout.answered(),
         }
         outcome
     }
@@ -70,6 +68,14 @@ fn classify(error: sqlx::Error) -> LedgerError {
     let answer = error.as_database_error().and_then(|answer| answer.try_downcast_ref::<PgDatabaseError>());
     let rolled_back = answer.is_some_and(|answer| matches!(answer.severity(), PgSeverity::Error));
     if rolled_back { LedgerError::NothingHappened(error) } else { LedgerError::OutcomeUnknown(error) }
+}
+
+/// Whether the connection was lost, rather than late.
+fn is_broken(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(error) => error.kind() != std::io::ErrorKind::TimedOut,
+        _ => true,
+    }
 }
 
 #[async_trait]
@@ -261,7 +267,7 @@ impl Ledger for PostgresLedger {
     }
 
     async fn close(&self) {
-        self.pool.close().await;
+        self.pool.close();
     }
 }
 
