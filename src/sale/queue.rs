@@ -4,9 +4,8 @@
 //! the work is done in tasks of their own ([`round`](super::round), [`judge`](super::judge), [`gather`](super::gather)),
 //! which report back. A batch is whatever waits when a lease is had: no timers, as in a database's group commit.
 //!
-//! How many rounds are in flight follows from the line: [`FEW`] share it, because while one waits for the disk another
-//! can work, and many small batches cost more than few large ones. More start only for full batches, so that a limit on
-//! the batch (`max_batch = 1` is the classic lock) does not limit the sale.
+//! How many rounds are in flight follows from the line (see `worth_a_round`): few large batches cost less than many
+//! small ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,8 +29,10 @@ use crate::domain::{Beliefs, Candidate, Quantity};
 use crate::guard::{Ending, Lease, Token, Trust};
 use crate::telemetry::metrics::RoundEnding;
 
-/// So many rounds share the line of one product.
-const FEW: usize = 2;
+/// A second round beside the first is worth so many orders: what a round costs is small against what they cost.
+const WORTH_A_SECOND: usize = 64;
+/// A round that takes longer than this waits for its stores rather than works, and another one costs nobody anything.
+const SLOW: Duration = Duration::from_millis(5);
 /// A gathering that met another holder is tried again after this.
 const GATHER_PAUSE: Duration = Duration::from_millis(5);
 /// Messages taken at a time.
@@ -70,6 +71,8 @@ pub(super) struct Queue {
     gathering: bool,
     loading_winners: bool,
     gather_paused_until: Option<Instant>,
+    /// When the last lease was asked for, or the last batch sent.
+    last_began: Instant,
     /// Tokens of leases that were asked for without an answer: asked again, they are the same leases (R11).
     unanswered: HashMap<u16, Token>,
     /// When the loop must look again though nobody reports anything.
@@ -90,6 +93,7 @@ impl Queue {
             gathering: false,
             loading_winners: false,
             gather_paused_until: None,
+            last_began: Instant::now(),
             unanswered: HashMap::new(),
             wake_at: None,
         }
@@ -150,12 +154,31 @@ impl Queue {
         self.on_sale.metrics.queue_orders.set(self.line.len() as f64);
     }
 
-    /// The segment to try next, if another round is worth while.
-    fn next_probe(&mut self, now: Instant) -> Option<(u16, Trust)> {
+    /// Whether the orders that no pending lease will serve are worth a round of their own.
+    ///
+    /// One round serves whatever waits. A second one beside it lets the service work while the first waits for the disk,
+    /// if it has enough to do, or if the first one is slow. More start for full batches only, so that a limit on the batch
+    /// (`max_batch = 1` is the classic lock) does not limit the sale.
+    fn worth_a_round(&mut self, now: Instant) -> bool {
         let max_batch = self.on_sale.house.settings.max_batch;
         let unserved = self.line.len().saturating_sub(self.leasing * max_batch);
-        let enough = if self.leasing + self.settling < FEW { 1 } else { max_batch };
-        if unserved < enough {
+        match self.leasing + self.settling {
+            0 => unserved > 0,
+            1 if unserved > 0 && unserved < WORTH_A_SECOND.min(max_batch) => {
+                let slow_at = self.last_began + SLOW;
+                if now < slow_at {
+                    self.wake_by(slow_at);
+                }
+                now >= slow_at
+            }
+            1 => unserved > 0,
+            _ => unserved >= max_batch,
+        }
+    }
+
+    /// The segment to try next, if another round is worth while.
+    fn next_probe(&mut self, now: Instant) -> Option<(u16, Trust)> {
+        if !self.worth_a_round(now) {
             return None;
         }
         if let Some(until) = self.pace.paused_until(now) {
@@ -192,6 +215,7 @@ impl Queue {
     fn probe(&mut self, index: u16, trust: Trust) {
         self.beliefs.leasing(index);
         self.leasing += 1;
+        self.last_began = Instant::now();
         let token = self.unanswered.remove(&index).unwrap_or_else(Token::random);
         let on_sale = Arc::clone(&self.on_sale);
         self.tasks.spawn(async move {
@@ -333,6 +357,7 @@ impl Queue {
             return;
         }
         self.settling += 1;
+        self.last_began = Instant::now();
         tenure.serves(batch.orders().len());
         let on_sale = Arc::clone(&self.on_sale);
         self.tasks.spawn(async move {

@@ -8,6 +8,7 @@ use sqlx::{Connection, PgConnection};
 
 use super::PostgresLedger;
 use super::pool::Pool;
+use super::settle::Repetitions;
 
 /// The oldest server that the statements are tested for, as `server_version_num` says it.
 const OLDEST_VERSION: i32 = 130_000;
@@ -56,7 +57,8 @@ impl PostgresLedger {
         // The server gives up too, so that a lost answer is not followed by a late commit.
         let settings = format!("SET statement_timeout = {timeout_ms}");
         let pool = Pool::new(connect, settings, options.max_connections as usize, options.timeout);
-        Ok(Self { pool: pool.map_err(|error| ConnectError::Pool(error.to_string()))?, timeout: options.timeout })
+        let pool = pool.map_err(|error| ConnectError::Pool(error.to_string()))?;
+        Ok(Self { pool, timeout: options.timeout, repetitions: Repetitions::default() })
     }
 }
 

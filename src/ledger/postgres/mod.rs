@@ -6,6 +6,7 @@
 mod connect;
 mod pool;
 mod rows;
+mod settle;
 
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,7 @@ pub use connect::{ConnectError, Options};
 
 use self::pool::Pool;
 use self::rows::{order_row, product_row, segment_row};
+use self::settle::{Repetitions, SETTLE, SETTLE_NEW, is_repetition};
 use super::row::units;
 use super::{GatherLeg, Ledger, LedgerError, OrderFilter, OrderSums, ProductTotals, Settled, SettledOrder, Settlement};
 use crate::domain::{
@@ -31,6 +33,7 @@ use crate::domain::{
 pub struct PostgresLedger {
     pool: Pool,
     timeout: Duration,
+    repetitions: Repetitions,
 }
 
 impl PostgresLedger {
@@ -130,28 +133,15 @@ impl Ledger for PostgresLedger {
     }
 
     async fn settle(&self, settlement: &Settlement<'_>) -> Result<Settled, LedgerError> {
-        let orders = settlement.orders;
-        let ids: Vec<Uuid> = orders.iter().map(|order| order.id).collect();
-        let keys: Vec<Uuid> = orders.iter().map(|order| order.key.column()).collect();
-        let quantities: Vec<i32> = orders.iter().map(|order| order.quantity.column()).collect();
-        let customers: Vec<&str> = orders.iter().map(|order| order.customer_id.as_str()).collect();
-        let total: u64 = orders.iter().map(|order| order.quantity.units()).sum();
-        let query = sqlx::query(include_str!("queries/settle.sql"))
-            .bind(settlement.segment.product.0)
-            .bind(index_column(settlement.segment.index))
-            .bind(settlement.fence.0)
-            .bind(settlement.epoch.0)
-            .bind(total as i64)
-            .bind(OrderStatus::Confirmed.column())
-            .bind(ids)
-            .bind(keys)
-            .bind(quantities)
-            .bind(customers);
-        let row = self.run(|connection| Box::pin(query.fetch_one(connection))).await?;
-        if column(&row, "settled")? {
-            Ok(Settled::Committed { already_known: column(&row, "already_known")? })
-        } else {
-            Ok(Settled::Refused)
+        if self.repetitions.are_expected() {
+            return self.settle_with(&SETTLE, settlement).await;
+        }
+        match self.settle_with(&SETTLE_NEW, settlement).await {
+            Err(LedgerError::NothingHappened(error)) if is_repetition(&error) => {
+                self.repetitions.happened();
+                self.settle_with(&SETTLE, settlement).await
+            }
+            settled => settled,
         }
     }
 

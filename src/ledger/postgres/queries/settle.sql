@@ -6,6 +6,9 @@
 --
 -- Rules: R3 (fence), R4 (never more than allotted), R6 (an id or a key that is there already is left alone and
 -- reported), R10 (epoch).
+--
+-- Where no repetition is expected it runs without its tolerance for them, and fails as a whole if there is one: see
+-- settle.rs.
 WITH batch AS (
     SELECT * FROM unnest($7::uuid[], $8::uuid[], $9::integer[], $10::text[])
         AS batch (id, customer_key, quantity, customer_id)
