@@ -79,7 +79,7 @@ async fn load(options: &LoadOptions) -> Result<ExitCode, Failure> {
 
 async fn bench(options: &BenchOptions) -> Result<ExitCode, Failure> {
     let mut say_what = |what: &str| say(&mut std::io::stderr(), &format!("{what} …\n"));
-    let results = bench::run(options.quick, &mut say_what).await?;
+    let results = bench::run(options, &mut say_what).await?;
     write_json(&options.json, &serde_json::to_string_pretty(&results)?)?;
     if let Some(folder) = &options.report {
         let page = folder.join("index.html");

@@ -96,7 +96,11 @@ impl Contestant {
         let mut options = LoadOptions {
             url: urls,
             products: entry.products,
-            stock: if matches!(entry.meets, Meets::NoStock { .. }) { SOON_GONE } else { PLENTY / entry.products as u64 },
+            stock: if matches!(entry.meets, Meets::NoStock { .. }) {
+                SOON_GONE
+            } else {
+                PLENTY / entry.products as u64
+            },
             segments: entry.segments,
             connections: entry.connections,
             rate: entry.rate,
@@ -140,7 +144,13 @@ impl Contestant {
         let each = |seconds: f64| seconds * 1e6 / orders;
         self.samples.push(Sample {
             answers_per_second: report.answers_per_second,
-            latency: report.latency_ms.map(|ms| Latency { p50: ms.p50, p90: ms.p90, p99: ms.p99, p999: ms.p999, max: ms.max }),
+            latency: report.latency_ms.map(|ms| Latency {
+                p50: ms.p50,
+                p90: ms.p90,
+                p99: ms.p99,
+                p999: ms.p999,
+                max: ms.max,
+            }),
             cpu: used.filter(|_| orders > 0.0).map(|used| Cpu {
                 service: each(used.service.as_secs_f64()),
                 redis: each(used.redis.as_secs_f64()),

@@ -10,7 +10,8 @@ use super::stage::Stage;
 
 /// Describes the machine and the stores.
 pub(super) async fn describe(stage: &Stage) -> Result<Machine, BenchError> {
-    let wanted = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing()).with_memory(MemoryRefreshKind::everything());
+    let wanted =
+        RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing()).with_memory(MemoryRefreshKind::everything());
     let system = System::new_with_specifics(wanted).ok();
     let first = system.as_ref().and_then(|system| system.cpus().first());
     let processor = first.map_or_else(String::new, |cpu| cpu.brand().trim().to_owned());

@@ -5,6 +5,7 @@ use std::fmt;
 use super::contestant::{Entry, Meets, Span};
 use super::results::Group;
 use super::stage::Kind;
+use crate::config::BenchOptions;
 
 /// The turn of the classic table, in ms, and so many orders a second a segment.
 const TURN_MS: u64 = 20;
@@ -27,7 +28,7 @@ pub(super) struct Heat {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Length {
     core_rounds: usize,
-    other_rounds: usize,
+    pub(super) other_rounds: usize,
     span: Span,
     /// Products of the comparison of many products.
     pub(super) products: usize,
@@ -36,7 +37,7 @@ pub(super) struct Length {
 }
 
 impl Length {
-    pub(super) const QUICK: Self = Self {
+    const QUICK: Self = Self {
         core_rounds: 5,
         other_rounds: 1,
         span: Span { warm_up: 0.2, measured: 0.8 },
@@ -44,13 +45,30 @@ impl Length {
         orders_before_memory: 0,
     };
 
-    pub(super) const FULL: Self = Self {
+    /// For tests: everything once, for a moment.
+    const SMOKE: Self = Self {
+        core_rounds: 1,
+        other_rounds: 1,
+        span: Span { warm_up: 0.0, measured: 0.2 },
+        products: 20,
+        orders_before_memory: 0,
+    };
+
+    const FULL: Self = Self {
         core_rounds: 9,
         other_rounds: 5,
         span: Span { warm_up: 1.0, measured: 4.0 },
         products: 10_000,
         orders_before_memory: 1_000_000,
     };
+
+    pub(super) fn of(options: &BenchOptions) -> Self {
+        match options {
+            BenchOptions { smoke: true, .. } => Self::SMOKE,
+            BenchOptions { quick: true, .. } => Self::QUICK,
+            _ => Self::FULL,
+        }
+    }
 
     fn heat(self, entries: Vec<Entry>) -> Heat {
         Heat { entries, rounds: self.other_rounds, span: self.span }
@@ -80,8 +98,9 @@ impl Length {
 
     /// The comparisons that follow one setting each.
     pub(super) fn others(self) -> Vec<Heat> {
-        let at = |group, what: &str, position: u64| {
-            Entry { position: Some(position), ..Entry::new(group, format!("{position} {what}")) }
+        let at = |group, what: &str, position: u64| Entry {
+            position: Some(position),
+            ..Entry::new(group, format!("{position} {what}"))
         };
         let connections = [1, 16, 64, 256, 1024, 4096].map(|connections| {
             let entry = at(Group::Connections, "connections", connections as u64);
@@ -116,7 +135,10 @@ impl Length {
         let heats = [connections.to_vec(), batch.to_vec(), segments.concat(), instances.to_vec(), vec![many]];
         let mut heats: Vec<Heat> = heats.into_iter().map(|entries| self.heat(entries)).collect();
         // A turn of 20 ms needs a while to show its rate.
-        heats.push(Heat { span: Span { warm_up: 0.5, measured: self.span.measured * 2.0 }, ..self.heat(turns.to_vec()) });
+        heats.push(Heat {
+            span: Span { warm_up: 0.5, measured: self.span.measured * 2.0 },
+            ..self.heat(turns.to_vec())
+        });
         heats
     }
 }

@@ -11,16 +11,19 @@ use super::results::{Figure, Group, Results, Row, Spread};
 use super::stage::{Kind, Stage};
 use super::tail::tail;
 use super::{BenchError, machine};
+use crate::config::BenchOptions;
 
 /// Measures everything. `say` is told what is being measured.
-pub async fn run(quick: bool, say: &mut (dyn FnMut(&str) + Send)) -> Result<Results, BenchError> {
+pub async fn run(options: &BenchOptions, say: &mut (dyn FnMut(&str) + Send)) -> Result<Results, BenchError> {
     let (started_at, began) = (Utc::now(), Instant::now());
-    let length = if quick { Length::QUICK } else { Length::FULL };
+    let length = Length::of(options);
     say("starting Redis and PostgreSQL");
     let mut stage = Stage::set().await?;
 
     let mut core = measure(length.core(), &mut stage, say).await?;
     let mut figures = core_figures(&core);
+    // Before thousands of connections have left their buffers behind.
+    figures.extend(memory_figure(&mut core, length, &mut stage, say).await?);
     let mut rows = rows_of(&core);
     let capacity = find(&core, DURABLE).and_then(|durable| spread(durable, rate)).map_or(0.0, |rate| rate.median);
     let open = measure(length.open_loop(capacity), &mut stage, say).await?;
@@ -36,18 +39,16 @@ pub async fn run(quick: bool, say: &mut (dyn FnMut(&str) + Send)) -> Result<Resu
         rows.extend(rows_of(&measured));
     }
     say("the end of a sale");
-    rows.extend(tail(&mut stage, if quick { 1 } else { 5 }).await?);
-    figures.extend(memory_figure(&mut core, length, &mut stage, say).await?);
-
+    rows.extend(tail(&mut stage, length.other_rounds).await?);
     for contestant in &core {
         contestant.prove().await?;
     }
     Ok(Results {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at,
-        quick,
+        quick: options.quick,
         took_seconds: began.elapsed().as_secs_f64(),
-        command: if quick { "segstock bench --quick" } else { "segstock bench" }.to_owned(),
+        command: if options.quick { "segstock bench --quick" } else { "segstock bench" }.to_owned(),
         machine: machine::describe(&stage).await?,
         rows,
         figures,
@@ -114,9 +115,8 @@ fn at_most(name: &str, value: Spread, unit: &str, (at_least, then): (f64, f64)) 
 fn core_figures(core: &[Contestant]) -> Vec<Figure> {
     let durable = find(core, DURABLE);
     let p99 = durable.and_then(|durable| spread(durable, |sample| sample.latency.map(|latency| latency.p99)));
-    let cpu = durable.and_then(|durable| {
-        spread(durable, |sample| sample.cpu.map(|cpu| cpu.service + cpu.redis + cpu.postgres))
-    });
+    let cpu = durable
+        .and_then(|durable| spread(durable, |sample| sample.cpu.map(|cpu| cpu.service + cpu.redis + cpu.postgres)));
     let figures = [
         ratio(core, DURABLE, CEILING).map(|value| at_least("durable orders ÷ ceiling", value, "", (0.35, 0.45))),
         ratio(core, SOLD_OUT, CEILING).map(|value| at_least("sold-out answers ÷ ceiling", value, "", (0.85, 0.95))),

@@ -9,9 +9,13 @@ use super::Serve;
 /// The options of `segstock bench`.
 #[derive(Debug, Clone, Args)]
 pub struct BenchOptions {
-    /// Measure for two minutes instead of half an hour
+    /// Measure for two minutes instead of fifteen
     #[arg(long)]
     pub quick: bool,
+
+    /// For tests: measure for a moment only, and mean nothing
+    #[arg(long, hide = true)]
+    pub smoke: bool,
 
     /// Where the results go as JSON
     #[arg(long, value_name = "FILE", default_value = "bench.json")]

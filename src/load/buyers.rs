@@ -81,14 +81,16 @@ mod tests {
     use crate::config::Quantities;
 
     fn buyers(skus: usize, zipf: f64, quantity: &str, seed: u64) -> Buyers {
-        let options = LoadOptions { zipf, quantity: quantity.parse::<Quantities>().unwrap(), seed, ..LoadOptions::default() };
+        let options =
+            LoadOptions { zipf, quantity: quantity.parse::<Quantities>().unwrap(), seed, ..LoadOptions::default() };
         let skus = (0..skus).map(|number| format!("sku-{number}")).collect();
         Buyers::new(&options, skus, "run".to_owned()).unwrap()
     }
 
     #[test]
     fn a_number_always_asks_for_the_same_and_other_seeds_for_others() {
-        let (one, again, other) = (buyers(50, 1.0, "1,2,3", 1), buyers(50, 1.0, "1,2,3", 1), buyers(50, 1.0, "1,2,3", 2));
+        let (one, again, other) =
+            (buyers(50, 1.0, "1,2,3", 1), buyers(50, 1.0, "1,2,3", 1), buyers(50, 1.0, "1,2,3", 2));
         let asks = |buyers: &Buyers| (0..100).map(|number| buyers.ask(number)).collect::<Vec<_>>();
         assert_eq!(asks(&one), asks(&again));
         assert_ne!(asks(&one), asks(&other));
@@ -98,7 +100,8 @@ mod tests {
     fn the_shares_are_as_asked_for() {
         let buyers = buyers(3, 1.0, "1:3,5:1", 7);
         let asks: Vec<Ask> = (0..20_000).map(|number| buyers.ask(number)).collect();
-        let share = |pick: &dyn Fn(&Ask) -> bool| asks.iter().filter(|ask| pick(ask)).count() as f64 / asks.len() as f64;
+        let share =
+            |pick: &dyn Fn(&Ask) -> bool| asks.iter().filter(|ask| pick(ask)).count() as f64 / asks.len() as f64;
         // 1, 1/2 and 1/3, divided by their sum.
         for (product, expected) in [6.0 / 11.0, 3.0 / 11.0, 2.0 / 11.0].into_iter().enumerate() {
             assert!((share(&|ask| ask.product == product) - expected).abs() < 0.02);

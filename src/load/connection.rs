@@ -65,7 +65,8 @@ impl Connection {
     /// Opens a connection.
     pub(super) async fn open(host: &str, timeout: Duration) -> Result<Self, Unreachable> {
         let open = tokio::time::timeout(timeout, connect(host)).await;
-        let open = open.map_err(|elapsed| Unreachable::new(host, elapsed))?.map_err(|error| Unreachable::new(host, error))?;
+        let open =
+            open.map_err(|elapsed| Unreachable::new(host, elapsed))?.map_err(|error| Unreachable::new(host, error))?;
         Ok(Self { host: host.to_owned(), timeout, open: Some(open) })
     }
 
@@ -76,7 +77,8 @@ impl Connection {
     /// Sends a request and reads the whole answer.
     pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Answer, NoAnswer> {
         let exchange = tokio::time::timeout(self.timeout, exchange(&mut self.open, &self.host, request)).await;
-        let answer = exchange.map_err(|_elapsed| NoAnswer::Timeout).and_then(|answer| answer.map_err(|_| NoAnswer::Lost));
+        let answer =
+            exchange.map_err(|_elapsed| NoAnswer::Timeout).and_then(|answer| answer.map_err(|_| NoAnswer::Lost));
         if answer.is_err() {
             // Whatever comes back on it now belongs to nobody.
             self.open = None;

@@ -190,13 +190,23 @@ impl Report {
             writeln!(text, "\n  orders placed by each service: {:?}", self.placed_by_service)?;
         }
         if let Some(Selling { last_order_seconds, longest_gap_ms }) = &self.selling {
-            writeln!(text, "\n  last order after {last_order_seconds:.3} s, longest gap between two {longest_gap_ms:.1} ms")?;
+            writeln!(
+                text,
+                "\n  last order after {last_order_seconds:.3} s, longest gap between two {longest_gap_ms:.1} ms"
+            )?;
         }
         let Generator { threads, cpu_share, is_bottleneck } = self.generator;
         let share = cpu_share * 100.0;
-        writeln!(text, "  the generator used {share:.0} % of its {threads} thread{}", if threads == 1 { "" } else { "s" })?;
+        writeln!(
+            text,
+            "  the generator used {share:.0} % of its {threads} thread{}",
+            if threads == 1 { "" } else { "s" }
+        )?;
         if is_bottleneck {
-            writeln!(text, "  ATTENTION: the generator is the bottleneck: these figures say more of it than of the service")?;
+            writeln!(
+                text,
+                "  ATTENTION: the generator is the bottleneck: these figures say more of it than of the service"
+            )?;
         }
         match &self.proof {
             Some(proof) => write_proof(text, proof),
@@ -208,7 +218,10 @@ impl Report {
 fn write_proof(text: &mut String, proof: &Proof) -> std::fmt::Result {
     let Proof { orders_answered, orders_found, units_answered, units_taken, units_left, .. } = proof;
     writeln!(text, "\n  {orders_answered} orders were answered 201, and {orders_found} of them exist")?;
-    writeln!(text, "  {units_answered} units were sold by the answers, and {units_taken} by the stock; {units_left} are left")?;
+    writeln!(
+        text,
+        "  {units_answered} units were sold by the answers, and {units_taken} by the stock; {units_left} are left"
+    )?;
     for fault in &proof.faults {
         writeln!(text, "  FAULT: {fault}")?;
     }

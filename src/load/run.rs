@@ -153,7 +153,8 @@ pub async fn run(
 
     let begin = Instant::now() + HEAD_START;
     let measured_from = begin + Duration::from_secs_f64(options.warm_up);
-    let times = Times { start: begin, measured: (measured_from, measured_from + Duration::from_secs_f64(options.duration)) };
+    let times =
+        Times { start: begin, measured: (measured_from, measured_from + Duration::from_secs_f64(options.duration)) };
     start.send_replace(Some(times));
     let cpu = follow(&run, &times, watch).await;
     let mut tally = join(threads, times.measured).await?;
@@ -267,7 +268,9 @@ async fn settle_doubts(run: &worker::Run, hosts: &[String], tally: &mut Tally) -
         }
     }
     if unknown > 0 {
-        faults.push(format!("{unknown} orders or more stayed without a clear answer, even when they were asked for again"));
+        faults.push(format!(
+            "{unknown} orders or more stayed without a clear answer, even when they were asked for again"
+        ));
     }
     Ok(faults)
 }

@@ -63,6 +63,9 @@ mod tests {
     fn in_the_closed_loop_a_request_is_due_when_a_connection_is_free() {
         let now = Instant::now();
         let mut random = SmallRng::seed_from_u64(1);
-        assert_eq!(Schedule::new(None, now).next(now + Duration::from_secs(3), &mut random), now + Duration::from_secs(3));
+        assert_eq!(
+            Schedule::new(None, now).next(now + Duration::from_secs(3), &mut random),
+            now + Duration::from_secs(3)
+        );
     }
 }

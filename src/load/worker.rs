@@ -184,7 +184,9 @@ impl Worker {
         match read.meaning {
             Meaning::Order { id, quantity, replayed } => match turn.repeats {
                 Some(sold) if (sold.id, replayed) != (id, true) => {
-                    tally.wrong.push(format!("request {} was answered with {}, and then with {id}", sold.number, sold.id));
+                    tally
+                        .wrong
+                        .push(format!("request {} was answered with {}, and then with {id}", sold.number, sold.id));
                 }
                 Some(_) => {}
                 None if quantity != turn.ask.quantity => {

@@ -15,6 +15,7 @@ mod http_products;
 mod idempotency;
 mod ledger_outages;
 mod ledgers;
+mod load;
 mod operations;
 mod refusals;
 mod settings;

@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use deadpool::managed::{self, Metrics, Object, PoolConfig, PoolError, QueueMode, RecycleError, RecycleResult, Timeouts};
+use deadpool::managed::{
+    self, Metrics, Object, PoolConfig, PoolError, QueueMode, RecycleError, RecycleResult, Timeouts,
+};
 use deadpool::{Runtime, managed::BuildError};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, Executor, PgConnection};
