@@ -49,15 +49,15 @@ impl Length {
     const SMOKE: Self = Self {
         core_rounds: 1,
         other_rounds: 1,
-        span: Span { warm_up: 0.0, measured: 0.2 },
+        span: Span { warm_up: 0.0, measured: 0.4 },
         products: 20,
         orders_before_memory: 0,
     };
 
     const FULL: Self = Self {
         core_rounds: 9,
-        other_rounds: 5,
-        span: Span { warm_up: 1.0, measured: 4.0 },
+        other_rounds: 3,
+        span: Span { warm_up: 1.0, measured: 3.0 },
         products: 10_000,
         orders_before_memory: 1_000_000,
     };

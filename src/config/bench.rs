@@ -9,7 +9,7 @@ use super::Serve;
 /// The options of `segstock bench`.
 #[derive(Debug, Clone, Args)]
 pub struct BenchOptions {
-    /// Measure for two minutes instead of fifteen
+    /// Measure for two minutes instead of ten
     #[arg(long)]
     pub quick: bool,
 

@@ -210,7 +210,7 @@ pub(super) async fn list(State(api): State<Api>, mut parameters: Parameters) -> 
         limit: limit + 1,
     };
     parameters.finish()?;
-    let mut orders = api.sale.orders(&filter).await?;
+    let mut orders = api.sale.orders(filter).await?;
     let more = orders.len() > limit as usize;
     orders.truncate(limit as usize);
     Ok(axum::Json(OrderPage {

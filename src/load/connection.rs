@@ -23,8 +23,10 @@ pub(super) struct Answer {
 pub(super) enum NoAnswer {
     /// It took too long.
     Timeout,
-    /// The connection broke, or was never there.
+    /// The connection broke.
     Lost,
+    /// There was no connection, and nothing was sent.
+    Unsent,
 }
 
 /// Nobody answers where a service should be.
@@ -70,6 +72,11 @@ impl Connection {
         Ok(Self { host: host.to_owned(), timeout, open: Some(open) })
     }
 
+    /// A connection that is opened when it is first used.
+    pub(super) fn closed(host: &str, timeout: Duration) -> Self {
+        Self { host: host.to_owned(), timeout, open: None }
+    }
+
     pub(super) fn host(&self) -> &str {
         &self.host
     }
@@ -77,8 +84,7 @@ impl Connection {
     /// Sends a request and reads the whole answer.
     pub(super) async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Answer, NoAnswer> {
         let exchange = tokio::time::timeout(self.timeout, exchange(&mut self.open, &self.host, request)).await;
-        let answer =
-            exchange.map_err(|_elapsed| NoAnswer::Timeout).and_then(|answer| answer.map_err(|_| NoAnswer::Lost));
+        let answer = exchange.unwrap_or(Err(NoAnswer::Timeout));
         if answer.is_err() {
             // Whatever comes back on it now belongs to nobody.
             self.open = None;
@@ -91,15 +97,16 @@ async fn exchange(
     open: &mut Option<SendRequest<Full<Bytes>>>,
     host: &str,
     request: Request<Full<Bytes>>,
-) -> Result<Answer, Box<dyn Error + Send + Sync>> {
+) -> Result<Answer, NoAnswer> {
     let sender = match open {
         Some(sender) => sender,
-        None => open.insert(connect(host).await?),
+        None => open.insert(connect(host).await.map_err(|_| NoAnswer::Unsent)?),
     };
-    sender.ready().await?;
-    let response = sender.send_request(request).await?;
+    sender.ready().await.map_err(|_| NoAnswer::Unsent)?;
+    let response = sender.send_request(request).await.map_err(|_| NoAnswer::Lost)?;
     let (parts, body) = response.into_parts();
-    Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body: body.collect().await?.to_bytes() })
+    let body = body.collect().await.map_err(|_| NoAnswer::Lost)?.to_bytes();
+    Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body })
 }
 
 async fn connect(host: &str) -> Result<SendRequest<Full<Bytes>>, Box<dyn Error + Send + Sync>> {

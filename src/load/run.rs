@@ -5,8 +5,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rand::rngs::SmallRng;
-use rand::{RngExt, SeedableRng};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::buyers::Buyers;
@@ -23,10 +21,12 @@ use crate::config::LoadOptions;
 const PROGRESS_PERIOD: Duration = Duration::from_secs(1);
 /// From the last connection's opening to the first order.
 const HEAD_START: Duration = Duration::from_millis(20);
-/// An order whose answer was lost is asked for again so often…
+/// An order whose answer was lost is asked for again so often, from every service…
 const ASK_AGAIN: usize = 20;
 /// …with a pause in between.
 const ASK_AGAIN_PAUSE: Duration = Duration::from_millis(250);
+/// After so many orders that nobody tells the fate of, nobody will.
+const GIVE_UP: usize = 5;
 
 /// Why a run could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -227,50 +227,52 @@ async fn follow(run: &worker::Run, times: &Times, watch: &mut (dyn FnMut(Event) 
     used.as_secs_f64() / began_at.elapsed().as_secs_f64().max(f64::EPSILON)
 }
 
-/// Asks again, with the same key, for every order whose answer was lost; returns a fault for each that stays unknown.
+/// Asks again, with the same key, for every order whose answer was lost; returns a fault for those that stay unknown.
 async fn settle_doubts(run: &worker::Run, hosts: &[String], tally: &mut Tally) -> Result<Vec<String>, LoadError> {
     let mut faults = std::mem::take(&mut tally.wrong);
-    let doubts = std::mem::take(&mut tally.doubts);
-    let mut random = SmallRng::seed_from_u64(run.options.seed);
+    let timeout = Duration::from_millis(run.options.timeout_ms);
+    let mut connections: Vec<Connection> = hosts.iter().map(|host| Connection::closed(host, timeout)).collect();
     let mut unknown = 0;
-    for number in doubts {
+    for number in std::mem::take(&mut tally.doubts) {
         let ask = run.buyers.ask(number);
-        let mut fate = Meaning::Unknown;
-        let mut service = 0;
-        for _ in 0..ASK_AGAIN {
-            service = random.random_range(0..hosts.len());
-            let host = &hosts[service];
-            if let Ok(mut connection) = Connection::open(host, Duration::from_millis(run.options.timeout_ms)).await {
-                let request = run.buyers.request(&ask, host);
+        let mut fate = None;
+        'asking: for _ in 0..ASK_AGAIN {
+            for (connection, service) in connections.iter_mut().zip(0..) {
+                let request = run.buyers.request(&ask, connection.host());
                 let request = request.map_err(|error| LoadError::Options(error.to_string()))?;
                 let read = read(connection.send(request).await);
-                // "Try again" is no fate: the order may have been placed by the request whose answer was lost.
-                if read.outcome.status != 503 {
-                    fate = read.meaning;
+                match read.meaning {
+                    Meaning::Order { id, quantity, .. } => {
+                        fate = Some(Some(Sold {
+                            number,
+                            id,
+                            product: ask.product as u32,
+                            service,
+                            quantity,
+                            at_us: u64::MAX,
+                        }));
+                        break 'asking;
+                    }
+                    // "Try again" is no fate: the request whose answer was lost may have placed the order.
+                    Meaning::Refused if (400..500).contains(&read.outcome.status) => {
+                        fate = Some(None);
+                        break 'asking;
+                    }
+                    Meaning::Refused | Meaning::Unknown => {}
                 }
-            }
-            if fate != Meaning::Unknown {
-                break;
             }
             tokio::time::sleep(ASK_AGAIN_PAUSE).await;
         }
         match fate {
-            Meaning::Order { id, quantity, .. } => {
-                let (product, service) = (ask.product as u32, service as u16);
-                tally.sold.push(Sold { number, id, quantity, product, service, at_us: u64::MAX });
-            }
-            Meaning::Refused => {}
-            Meaning::Unknown => unknown += 1,
+            Some(sold) => tally.sold.extend(sold),
+            None => unknown += 1,
         }
-        // After so many that nobody answers, nobody will.
-        if unknown >= 5 {
+        if unknown >= GIVE_UP {
             break;
         }
     }
     if unknown > 0 {
-        faults.push(format!(
-            "{unknown} orders or more stayed without a clear answer, even when they were asked for again"
-        ));
+        faults.push(format!("{unknown} orders or more stayed without a clear answer, even when asked for again"));
     }
     Ok(faults)
 }

@@ -247,6 +247,9 @@ pub(super) fn read(answer: Result<Answer, NoAnswer>) -> Read {
         Ok(answer) => answer,
         Err(NoAnswer::Timeout) => return Read::unknown(0, "timeout"),
         Err(NoAnswer::Lost) => return Read::unknown(0, "connection-lost"),
+        Err(NoAnswer::Unsent) => {
+            return Read { outcome: Outcome { status: 0, name: "not-connected".into() }, meaning: Meaning::Refused };
+        }
     };
     let status = answer.status;
     if status == 201 {

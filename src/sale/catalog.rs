@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::on_sale::{House, OnSale};
 use super::queue::{Message, Queue};
+use super::to_the_end;
 use crate::domain::{Product, Sku};
 use crate::ledger::LedgerError;
 
@@ -55,7 +56,9 @@ impl Catalog {
         if let Some(counter) = self.known.pin().get(sku) {
             return Ok(Some(Arc::clone(counter)));
         }
-        let product = self.lookups.try_get_with_by_ref(sku, self.house.ledger.product(sku)).await?;
+        let (ledger, wanted) = (Arc::clone(&self.house.ledger), sku.clone());
+        let lookup = to_the_end(async move { ledger.product(&wanted).await });
+        let product = self.lookups.try_get_with_by_ref(sku, lookup).await?;
         Ok(product.map(|product| self.open(product)))
     }
 

@@ -95,7 +95,7 @@ impl Gathering {
                 Ok(lease) => leased.push((index, lease)),
                 Err(NoLease::Empty) => seen.push((index, Seen::Stock(0))),
                 Err(NoLease::Busy) => seen.push((index, Seen::Busy)),
-                Err(NoLease::Failed) => {
+                Err(NoLease::Unanswered | NoLease::Failed) => {
                     stores = Stores::Failed;
                     seen.push((index, Seen::Nothing));
                 }

@@ -19,6 +19,7 @@ mod pace;
 mod queue;
 mod replays;
 mod round;
+mod rounds;
 mod tenure;
 mod waiting;
 
@@ -96,7 +97,7 @@ pub struct Sale {
     catalog: Catalog,
     replays: Replays,
     /// Turns for looking at products and orders: whoever only looks never takes the ledger away from the sale.
-    reads: Semaphore,
+    reads: Arc<Semaphore>,
 }
 
 impl Sale {
@@ -107,7 +108,7 @@ impl Sale {
         Self {
             catalog: Catalog::new(house.clone()),
             replays: Replays::start(ledger),
-            reads: Semaphore::new(MOST_READS),
+            reads: Arc::new(Semaphore::new(MOST_READS)),
             house,
         }
     }
@@ -197,34 +198,48 @@ impl Sale {
 
     /// A product with its stock, as the ledger has it now.
     pub async fn product(&self, sku: &Sku) -> Result<Option<ProductStock>, LedgerError> {
-        let _turn = self.reads.acquire().await;
-        let ledger = &self.house.ledger;
-        let Some(product) = ledger.product(sku).await? else {
-            return Ok(None);
-        };
-        Ok(Some(ProductStock {
-            segments: ledger.segments(product.id).await?,
-            held: ledger.held(product.id).await?,
-            product,
-        }))
+        let sku = sku.clone();
+        self.look(async move |ledger| {
+            let Some(product) = ledger.product(&sku).await? else {
+                return Ok(None);
+            };
+            Ok(Some(ProductStock {
+                segments: ledger.segments(product.id).await?,
+                held: ledger.held(product.id).await?,
+                product,
+            }))
+        })
+        .await
     }
 
     /// Up to `limit` products in SKU order, those after `after`.
     pub async fn products(&self, after: Option<&Sku>, limit: u32) -> Result<Vec<ProductTotals>, LedgerError> {
-        let _turn = self.reads.acquire().await;
-        self.house.ledger.products(after, limit).await
+        let after = after.cloned();
+        self.look(async move |ledger| ledger.products(after.as_ref(), limit).await).await
     }
 
     /// The order with this id.
     pub async fn find_order(&self, id: Uuid) -> Result<Option<Order>, LedgerError> {
-        let _turn = self.reads.acquire().await;
-        self.house.ledger.order(id).await
+        self.look(async move |ledger| ledger.order(id).await).await
     }
 
     /// Orders in order of time.
-    pub async fn orders(&self, filter: &OrderFilter) -> Result<Vec<Order>, LedgerError> {
-        let _turn = self.reads.acquire().await;
-        self.house.ledger.orders(filter).await
+    pub async fn orders(&self, filter: OrderFilter) -> Result<Vec<Order>, LedgerError> {
+        self.look(async move |ledger| ledger.orders(&filter).await).await
+    }
+
+    /// Looks at the ledger when it is one's turn.
+    async fn look<T, W>(&self, work: impl FnOnce(Arc<dyn Ledger>) -> W + Send + 'static) -> Result<T, LedgerError>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, LedgerError>> + Send,
+    {
+        let (reads, ledger) = (Arc::clone(&self.reads), Arc::clone(&self.house.ledger));
+        to_the_end(async move {
+            let _turn = reads.acquire().await;
+            work(ledger).await
+        })
+        .await
     }
 
     /// Checks INV-1 to INV-6 of a product; `answered` are orders that were answered 201. `None` without such a product.
@@ -237,14 +252,31 @@ impl Sale {
 
     /// Which of the stores answer.
     pub async fn health(&self) -> Health {
-        let (ledger, guard) = tokio::join!(self.house.ledger.ping(), self.house.guard.ping());
-        Health { ledger: ledger.is_ok(), guard: guard.is_ok() }
+        let House { ledger, guard, .. } = self.house.clone();
+        to_the_end(async move {
+            let (ledger, guard) = tokio::join!(ledger.ping(), guard.ping());
+            Health { ledger: ledger.is_ok(), guard: guard.is_ok() }
+        })
+        .await
     }
 
     /// Takes no new orders, finishes those that wait, gives every lease back, and closes the ledger.
     pub async fn close(&self) {
         self.catalog.close().await;
         self.house.ledger.close().await;
+    }
+}
+
+/// Does the work in a task of its own. Dropped half-way, because a client hung up, a statement would go on in the ledger
+/// without a connection or a turn that counts it, and clients that hang up again and again could fill the ledger.
+async fn to_the_end<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime goes down, and the caller with it.
+            Err(_cancelled) => std::future::pending().await,
+        },
     }
 }
 

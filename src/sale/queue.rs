@@ -2,10 +2,8 @@
 //!
 //! One task owns the line of orders, the beliefs and the count of rounds, so that nothing here is locked. It decides;
 //! the work is done in tasks of their own ([`round`](super::round), [`judge`](super::judge), [`gather`](super::gather)),
-//! which report back. A batch is whatever waits when a lease is had: no timers, as in a database's group commit.
-//!
-//! How many rounds are in flight follows from the line (see `worth_a_round`): few large batches cost less than many
-//! small ones.
+//! which report back. A batch is whatever waits when a lease is had: no timers, as in a database's group commit. The line
+//! also decides how many [`rounds`](super::rounds) are in flight.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,20 +17,17 @@ use super::claim::{FromMemory, Winners};
 use super::gather::{GatherReport, Gathering, Leftover, Seen};
 use super::judge::{Judgement, judge, load_winners};
 use super::line::{DEADLINE_CHECK, Line};
-use super::on_sale::OnSale;
+use super::on_sale::{House, OnSale};
 use super::outcome::Refusal;
 use super::pace::{Pace, Stores};
 use super::round::{NoLease, Settling, lease, settle};
+use super::rounds::{Another, Rounds};
 use super::tenure::{Ended, Tenure};
 use super::waiting::Waiting;
 use crate::domain::{Beliefs, Candidate, Quantity};
 use crate::guard::{Ending, Lease, Token, Trust};
 use crate::telemetry::metrics::RoundEnding;
 
-/// A second round beside the first is worth so many orders: what a round costs is small against what they cost.
-const WORTH_A_SECOND: usize = 64;
-/// A round that takes longer than this waits for its stores rather than works, and another one costs nobody anything.
-const SLOW: Duration = Duration::from_millis(5);
 /// A gathering that met another holder is tried again after this.
 const GATHER_PAUSE: Duration = Duration::from_millis(5);
 /// Messages taken at a time.
@@ -63,16 +58,11 @@ pub(super) struct Queue {
     beliefs: Beliefs,
     pace: Pace,
     tasks: JoinSet<Report>,
-    /// Rounds whose lease is still asked for: each will serve up to a batch of the waiting orders.
-    leasing: usize,
-    /// Rounds whose batch is on its way to the ledger.
-    settling: usize,
+    rounds: Rounds,
     judging: bool,
     gathering: bool,
     loading_winners: bool,
     gather_paused_until: Option<Instant>,
-    /// When the last lease was asked for, or the last batch sent.
-    last_began: Instant,
     /// Tokens of leases that were asked for without an answer: asked again, they are the same leases (R11).
     unanswered: HashMap<u16, Token>,
     /// When the loop must look again though nobody reports anything.
@@ -83,17 +73,15 @@ impl Queue {
     pub(super) fn new(on_sale: Arc<OnSale>) -> Self {
         Self {
             beliefs: Beliefs::unknown(on_sale.product.segments),
+            rounds: Rounds::new(on_sale.house.settings.max_batch),
             on_sale,
             line: Line::new(),
             pace: Pace::new(),
             tasks: JoinSet::new(),
-            leasing: 0,
-            settling: 0,
             judging: false,
             gathering: false,
             loading_winners: false,
             gather_paused_until: None,
-            last_began: Instant::now(),
             unanswered: HashMap::new(),
             wake_at: None,
         }
@@ -140,7 +128,10 @@ impl Queue {
     /// Starts whatever can be started now.
     fn go_on(&mut self, now: Instant) {
         self.wake_at = None;
-        let crowded = self.line.len() > self.leasing * self.on_sale.house.settings.max_batch;
+        // More wait than the rounds in flight serve, or there is no turn to be had for a round.
+        let House { settings, turns, .. } = &self.on_sale.house;
+        let served = self.rounds.in_flight().max(1) * settings.max_batch;
+        let crowded = self.line.len() > served || turns.available_permits() == 0;
         for order in self.line.take_expired(now) {
             let refusal = if order.is_in_doubt() { Refusal::OutcomeUnknown } else { self.pace.refusal(crowded) };
             order.answer(self.on_sale.refuse(refusal));
@@ -154,32 +145,15 @@ impl Queue {
         self.on_sale.metrics.queue_orders.set(self.line.len() as f64);
     }
 
-    /// Whether the orders that no pending lease will serve are worth a round of their own.
-    ///
-    /// One round serves whatever waits. A second one beside it lets the service work while the first waits for the disk,
-    /// if it has enough to do, or if the first one is slow. More start for full batches only, so that a limit on the batch
-    /// (`max_batch = 1` is the classic lock) does not limit the sale.
-    fn worth_a_round(&mut self, now: Instant) -> bool {
-        let max_batch = self.on_sale.house.settings.max_batch;
-        let unserved = self.line.len().saturating_sub(self.leasing * max_batch);
-        match self.leasing + self.settling {
-            0 => unserved > 0,
-            1 if unserved > 0 && unserved < WORTH_A_SECOND.min(max_batch) => {
-                let slow_at = self.last_began + SLOW;
-                if now < slow_at {
-                    self.wake_by(slow_at);
-                }
-                now >= slow_at
-            }
-            1 => unserved > 0,
-            _ => unserved >= max_batch,
-        }
-    }
-
     /// The segment to try next, if another round is worth while.
     fn next_probe(&mut self, now: Instant) -> Option<(u16, Trust)> {
-        if !self.worth_a_round(now) {
-            return None;
+        match self.rounds.another(self.line.len(), now) {
+            Another::Now => {}
+            Another::At(moment) => {
+                self.wake_by(moment);
+                return None;
+            }
+            Another::No => return None,
         }
         if let Some(until) = self.pace.paused_until(now) {
             self.wake_by(until);
@@ -214,8 +188,7 @@ impl Queue {
     /// Starts a round on a segment.
     fn probe(&mut self, index: u16, trust: Trust) {
         self.beliefs.leasing(index);
-        self.leasing += 1;
-        self.last_began = Instant::now();
+        self.rounds.begin_leasing(Instant::now());
         let token = self.unanswered.remove(&index).unwrap_or_else(Token::random);
         let on_sale = Arc::clone(&self.on_sale);
         self.tasks.spawn(async move {
@@ -305,7 +278,7 @@ impl Queue {
     fn take_note(&mut self, report: Result<Report, JoinError>) {
         match report {
             Ok(Report::Lease { index, token, outcome, since, turn }) => {
-                self.leasing -= 1;
+                self.rounds.end_leasing();
                 match outcome {
                     Ok(lease) => {
                         self.pace.leased();
@@ -335,8 +308,10 @@ impl Queue {
         let (ending, seen) = match why {
             NoLease::Empty => (RoundEnding::Empty, Seen::Stock(0)),
             NoLease::Busy => (RoundEnding::Busy, Seen::Busy),
-            NoLease::Failed => {
-                self.unanswered.insert(index, token);
+            NoLease::Unanswered | NoLease::Failed => {
+                if why == NoLease::Unanswered {
+                    self.unanswered.insert(index, token);
+                }
                 self.pace.heard_of(Stores::Failed, Instant::now());
                 (RoundEnding::Failed, Seen::Nothing)
             }
@@ -351,13 +326,14 @@ impl Queue {
         let stock = tenure.lease.stock().unwrap_or(0);
         let batch = self.line.fit(stock, self.on_sale.house.settings.max_batch);
         if batch.is_empty() {
-            self.on_sale.metrics.round(RoundEnding::NothingFitted);
-            self.on_sale.metrics.fall_throughs.increment(1);
+            if tenure.is_unused() {
+                self.on_sale.metrics.round(RoundEnding::NothingFitted);
+                self.on_sale.metrics.fall_throughs.increment(1);
+            }
             self.give_back(tenure, Ending::Clean { taken: 0 });
             return;
         }
-        self.settling += 1;
-        self.last_began = Instant::now();
+        self.rounds.begin_settling(Instant::now());
         tenure.serves(batch.orders().len());
         let on_sale = Arc::clone(&self.on_sale);
         self.tasks.spawn(async move {
@@ -369,7 +345,7 @@ impl Queue {
     /// A batch is settled: the next one follows under the same lease, or the lease ends.
     fn settled(&mut self, mut tenure: Tenure, settling: Settling) {
         let now = Instant::now();
-        self.settling -= 1;
+        self.rounds.end_settling();
         self.line.put_back(settling.returned);
         self.pace.heard_of(settling.stores, now);
         let Some(taken) = settling.taken else {

@@ -27,7 +27,9 @@ pub(super) enum NoLease {
     Empty,
     /// Somebody else has it.
     Busy,
-    /// A store failed.
+    /// The guard did not answer: it may be leased after all.
+    Unanswered,
+    /// It could not be reloaded.
     Failed,
 }
 
@@ -49,7 +51,7 @@ pub(super) async fn lease(on_sale: &OnSale, index: u16, token: &Token, trust: Tr
         Ok(acquired) => acquired,
         Err(error) => {
             tracing::warn!(sku = %segment.sku, index, error = &error as &dyn Error, "no lease");
-            return Err(NoLease::Failed);
+            return Err(NoLease::Unanswered);
         }
     };
     let mut lease = match acquired {

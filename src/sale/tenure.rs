@@ -28,6 +28,14 @@ pub(super) struct Tenure {
     turn: Option<OwnedSemaphorePermit>,
 }
 
+/// Only the benchmark has turns that last longer than their work. A thread that sleeps is on time; the runtime's timers may
+/// be a millisecond late, which is much in a turn of twenty.
+async fn keep_until(end: Instant) {
+    if let Some(rest) = end.checked_duration_since(Instant::now()) {
+        let _slept = tokio::task::spawn_blocking(move || std::thread::sleep(rest)).await;
+    }
+}
+
 /// What is known of a segment after a tenure.
 pub(super) struct Ended {
     pub(super) index: u16,
@@ -52,6 +60,11 @@ impl Tenure {
         self.served += orders;
     }
 
+    /// Whether it has served nobody yet.
+    pub(super) fn is_unused(&self) -> bool {
+        self.served == 0
+    }
+
     /// Whether it may serve `waiting` orders more. All or none: a rest of a batch is not worth a statement.
     pub(super) fn may_go_on(&self, waiting: usize, max_batch: usize, now: Instant) -> bool {
         let has_stock = self.lease.stock().is_some_and(|stock| stock > 0);
@@ -62,16 +75,14 @@ impl Tenure {
     /// Gives the lease back, and tells what was seen.
     pub(super) async fn end(self, on_sale: &OnSale, ending: Ending) -> Ended {
         let Self { index, lease, since, turn, .. } = self;
-        let least = on_sale.house.settings.turn;
-        if !least.is_zero() {
-            tokio::time::sleep_until((since + least).into()).await;
-        }
+        keep_until(since + on_sale.house.settings.turn).await;
         let left = lease.stock().filter(|_| ending != Ending::Dirty);
         let released = give_back(on_sale, index, lease, ending).await;
         drop(turn);
         let now = Instant::now();
-        // As long as the others were kept waiting, and no longer than they take to ask again.
-        let respite = now.saturating_duration_since(since).min(LONGEST_BUSY_PAUSE.mul_f64(1.5));
+        // As long as the others were kept waiting, within what they take to ask again.
+        let held = now.saturating_duration_since(since);
+        let respite = held.clamp(LONGEST_BUSY_PAUSE / 2, LONGEST_BUSY_PAUSE.mul_f64(1.5));
         Ended {
             index,
             seen: left.filter(|_| released.is_some()).map_or(Seen::Nothing, Seen::Stock),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
 
 use crate::harness::fixture::Fixture;
 use crate::harness::instance::{Instance, InstanceBuilder};
@@ -161,4 +162,27 @@ async fn a_ledger_that_hangs_is_given_up_in_time() {
     let (orders, units) = wired.observer.orders("pen").await;
     assert_eq!((orders.len(), units), (1, 1));
     wired.observer.audit("pen", &orders.into_iter().collect::<Vec<_>>()).await;
+}
+
+/// A statement whose client has gone still runs in the server. It keeps its connection and its turn until it ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_hang_up_leave_no_more_statements_behind_than_there_are_turns() {
+    let fixture = Fixture::start(1).await;
+    let instance = &fixture.instances[0];
+    let mut blocker = fixture.database.pool().begin().await.expect("the test's Postgres runs");
+    sqlx::query("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE").execute(&mut *blocker).await.expect("nobody uses it");
+    let waiting =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let mut most = 0;
+    for _ in 0..40 {
+        let mut connection = instance.connect().await;
+        connection.write_all(b"GET /orders HTTP/1.1\r\nHost: shop\r\n\r\n").await.expect("it listens");
+        let begun: i64 = eventually("a statement waits for the lock", WITHIN, async || {
+            let count = sqlx::query_scalar(waiting).fetch_one(fixture.database.pool()).await.expect("it answers");
+            (count > 0).then_some(count)
+        })
+        .await;
+        most = most.max(begun);
+    }
+    assert!(most <= 3, "{most} statements at a time");
 }

@@ -50,8 +50,13 @@ impl PostgresLedger {
         let elapsed = |_| sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
         let checkout = tokio::time::timeout(self.timeout, self.pool.checkout()).await.map_err(elapsed).flatten();
         let mut checkout = checkout.map_err(LedgerError::NothingHappened)?;
-        let connection = checkout.connection().map_err(LedgerError::NothingHappened)?;
         let time_left = self.timeout.saturating_sub(began.elapsed());
+        if time_left < self.timeout / 5 {
+            // Too late to be answered in time: sent, it would only become a doubt.
+            checkout.answered();
+            return Err(LedgerError::NothingHappened(sqlx::Error::PoolTimedOut));
+        }
+        let connection = checkout.connection().map_err(LedgerError::NothingHappened)?;
         let outcome = match tokio::time::timeout(time_left, work(connection)).await {
             Ok(outcome) => outcome.map_err(classify),
             Err(late) => Err(LedgerError::OutcomeUnknown(elapsed(late))),
@@ -77,7 +82,9 @@ fn classify(error: sqlx::Error) -> LedgerError {
 fn is_broken(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(error) => error.kind() != std::io::ErrorKind::TimedOut,
-        _ => true,
+        // FATAL or PANIC: a server that shuts down.
+        sqlx::Error::Database(_) => true,
+        _ => false,
     }
 }
 
@@ -134,12 +141,13 @@ impl Ledger for PostgresLedger {
 
     async fn settle(&self, settlement: &Settlement<'_>) -> Result<Settled, LedgerError> {
         if self.repetitions.are_expected() {
-            return self.settle_with(&SETTLE, settlement).await;
+            return self.settle_with(SETTLE, settlement).await;
         }
         match self.settle_with(&SETTLE_NEW, settlement).await {
+            // Twice as long as a statement may take; the lease is renewed meanwhile.
             Err(LedgerError::NothingHappened(error)) if is_repetition(&error) => {
                 self.repetitions.happened();
-                self.settle_with(&SETTLE, settlement).await
+                self.settle_with(SETTLE, settlement).await
             }
             settled => settled,
         }
@@ -170,7 +178,14 @@ impl Ledger for PostgresLedger {
         self.run(move |connection| {
             Box::pin(async move {
                 let mut transaction = sqlx::Connection::begin(connection).await?;
-                let changed = query.execute(&mut *transaction).await?.rows_affected();
+                let changed = match query.execute(&mut *transaction).await {
+                    Ok(done) => done.rows_affected(),
+                    Err(error) => {
+                        // The statement's own error says more than that of a rollback.
+                        let _rolled_back = transaction.rollback().await;
+                        return Err(error);
+                    }
+                };
                 if changed == wanted {
                     transaction.commit().await?;
                 } else {

@@ -14,6 +14,8 @@ use sqlx::{Connection, Executor, PgConnection};
 
 /// A connection that was used within this time is not asked whether it lives.
 const FRESH: Duration = Duration::from_secs(5);
+/// One that was not used for longer is not worth asking: something on the way may have forgotten it.
+const STALE: Duration = Duration::from_secs(60);
 
 /// Opens connections.
 struct Manager {
@@ -36,6 +38,9 @@ impl managed::Manager for Manager {
         if metrics.last_used() < FRESH {
             return Ok(());
         }
+        if metrics.last_used() > STALE {
+            return Err(RecycleError::message("not used for long"));
+        }
         connection.ping().await.map_err(RecycleError::Backend)
     }
 }
@@ -51,7 +56,7 @@ impl Pool {
         max_connections: usize,
         timeout: Duration,
     ) -> Result<Self, BuildError> {
-        let timeouts = Timeouts { wait: Some(timeout), create: Some(timeout), recycle: Some(timeout) };
+        let timeouts = Timeouts { wait: Some(timeout), create: Some(timeout), recycle: Some(timeout / 5) };
         // The one that was used last is the one that is warm.
         let config = PoolConfig { max_size: max_connections, timeouts, queue_mode: QueueMode::Lifo };
         let pool = managed::Pool::builder(Manager { connect, settings }).config(config).runtime(Runtime::Tokio1);

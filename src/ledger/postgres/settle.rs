@@ -18,12 +18,11 @@ use crate::ledger::{LedgerError, Settled, Settlement};
 const STORM: u32 = 50;
 
 const TOLERANCE: &str = "ON CONFLICT DO NOTHING";
-const TOLERANT: &str = include_str!("queries/settle.sql");
 
 /// Leaves orders alone that are there already.
-pub(super) static SETTLE: LazyLock<String> = LazyLock::new(|| TOLERANT.to_owned());
+pub(super) const SETTLE: &str = include_str!("queries/settle.sql");
 /// The same statement for orders that are all new.
-pub(super) static SETTLE_NEW: LazyLock<String> = LazyLock::new(|| TOLERANT.replace(TOLERANCE, ""));
+pub(super) static SETTLE_NEW: LazyLock<String> = LazyLock::new(|| SETTLE.replace(TOLERANCE, ""));
 
 /// Whether batches are expected to repeat orders.
 #[derive(Default)]
@@ -41,10 +40,9 @@ impl Repetitions {
     }
 }
 
-/// Whether the statement failed because an order is there already.
+/// Whether the statement failed because an order is there already: nothing else that it writes is unique.
 pub(super) fn is_repetition(error: &sqlx::Error) -> bool {
-    let constraint = error.as_database_error().and_then(|answer| answer.constraint());
-    constraint.is_some_and(|constraint| ["orders_one_per_key", "orders_pkey"].contains(&constraint))
+    error.as_database_error().is_some_and(|answer| answer.is_unique_violation())
 }
 
 impl PostgresLedger {
