@@ -2,7 +2,7 @@
 
 use super::BenchError;
 use super::meter::Used;
-use super::results::{Cpu, Group, Latency, Row, Spread};
+use super::results::{Cpu, Group, Percentiles, Row, Spread};
 use super::stage::{Kind, Stage};
 use crate::config::LoadOptions;
 use crate::load::{self, Event, Proof, Run, Shop, Sold};
@@ -61,7 +61,7 @@ impl Entry {
 #[derive(Debug, Clone)]
 pub(super) struct Sample {
     pub(super) answers_per_second: f64,
-    pub(super) latency: Option<Latency>,
+    pub(super) latency: Option<Percentiles>,
     pub(super) cpu: Option<Cpu>,
     pub(super) generator_share: f64,
     /// Orders placed by each service.
@@ -144,13 +144,7 @@ impl Contestant {
         let each = |seconds: f64| seconds * 1e6 / orders;
         self.samples.push(Sample {
             answers_per_second: report.answers_per_second,
-            latency: report.latency_ms.map(|ms| Latency {
-                p50: ms.p50,
-                p90: ms.p90,
-                p99: ms.p99,
-                p999: ms.p999,
-                max: ms.max,
-            }),
+            latency: report.latency_ms,
             cpu: used.filter(|_| orders > 0.0).map(|used| Cpu {
                 service: each(used.service.as_secs_f64()),
                 redis: each(used.redis.as_secs_f64()),
@@ -191,14 +185,14 @@ impl Contestant {
             Spread::of(&self.samples.iter().filter_map(pick).collect::<Vec<f64>>())
         };
         let median = |pick: &dyn Fn(&Sample) -> Option<f64>| spread(pick).map(|spread| spread.median);
-        let latency = |pick: fn(&Latency) -> f64| median(&|sample| sample.latency.as_ref().map(pick));
+        let latency = |pick: fn(&Percentiles) -> f64| median(&|sample| sample.latency.as_ref().map(pick));
         let cpu = |pick: fn(&Cpu) -> f64| median(&|sample| sample.cpu.as_ref().map(pick));
         Some(Row {
             group: self.entry.group,
             name: self.entry.name.clone(),
             position: self.entry.position,
             orders_per_second: spread(&|sample| Some(sample.answers_per_second))?,
-            latency_ms: latency(|ms| ms.p50).map(|p50| Latency {
+            latency_ms: latency(|ms| ms.p50).map(|p50| Percentiles {
                 p50,
                 p90: latency(|ms| ms.p90).unwrap_or_default(),
                 p99: latency(|ms| ms.p99).unwrap_or_default(),

@@ -5,6 +5,8 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+pub use crate::load::Percentiles;
+
 /// Everything that one run of the benchmark found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
@@ -64,7 +66,7 @@ pub struct Row {
     /// Answers a second.
     pub orders_per_second: Spread,
     /// How long an answer took, in milliseconds.
-    pub latency_ms: Option<Latency>,
+    pub latency_ms: Option<Percentiles>,
     /// What an order cost, in microseconds of processor time.
     pub cpu_us_per_order: Option<Cpu>,
     /// How busy the load generator was: 1.0 where its threads had no time left, and it was the limit itself.
@@ -158,21 +160,6 @@ impl Spread {
         };
         Some(Self { median, low, high, samples: sorted.len() })
     }
-}
-
-/// How long answers took, in milliseconds: so many of a hundred came within so long.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
-    /// Half of them.
-    pub p50: f64,
-    /// 90 of 100.
-    pub p90: f64,
-    /// 99 of 100.
-    pub p99: f64,
-    /// 999 of 1000.
-    pub p999: f64,
-    /// All of them.
-    pub max: f64,
 }
 
 /// What an order cost, in microseconds of processor time, by process.

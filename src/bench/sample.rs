@@ -2,7 +2,7 @@
 
 use chrono::DateTime;
 
-use super::results::{Cpu, Figure, Group, Latency, Machine, Results, Row, Spread};
+use super::results::{Cpu, Figure, Group, Machine, Percentiles, Results, Row, Spread};
 
 pub(super) fn results() -> Results {
     Results {
@@ -34,9 +34,9 @@ fn spread(median: f64) -> Spread {
     Spread { median, low: short(median * 0.93), high: short(median * 1.04), samples: 5 }
 }
 
-fn latency(p50: f64) -> Latency {
+fn latency(p50: f64) -> Percentiles {
     let times = |factor| short(p50 * factor);
-    Latency { p50: short(p50), p90: times(1.9), p99: times(3.4), p999: times(7.0), max: times(15.0) }
+    Percentiles { p50: short(p50), p90: times(1.9), p99: times(3.4), p999: times(7.0), max: times(15.0) }
 }
 
 fn row(group: Group, name: &str, position: Option<u64>, rate: f64) -> Row {

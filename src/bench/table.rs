@@ -71,7 +71,7 @@ fn rows(results: &Results) -> String {
         ("generator", Align::Right),
     ]);
     for row in Group::ALL.into_iter().flat_map(|group| results.rows_of(group)) {
-        let latency = |pick: fn(&super::results::Latency) -> f64| {
+        let latency = |pick: fn(&super::results::Percentiles) -> f64| {
             row.latency_ms.as_ref().map_or_else(|| NONE.to_owned(), |latency| measured(pick(latency)))
         };
         grid.row(vec![

@@ -1,7 +1,7 @@
 //! The end of a sale: a product from full to sold out, and how smoothly its last units go.
 
 use super::BenchError;
-use super::results::{Group, Latency, Row, Spread};
+use super::results::{Group, Row, Spread};
 use super::stage::{Kind, Stage};
 use crate::config::LoadOptions;
 use crate::load::{self, Shop};
@@ -55,7 +55,7 @@ pub(super) async fn tail(stage: &mut Stage, times: usize) -> Result<Option<Row>,
         name: format!("from full to sold out, {SEGMENTS} segments"),
         position: None,
         orders_per_second: rate,
-        latency_ms: latency.map(|ms| Latency { p50: ms.p50, p90: ms.p90, p99: ms.p99, p999: ms.p999, max: ms.max }),
+        latency_ms: latency,
         cpu_us_per_order: None,
         generator_share: Spread::of(&shares).map_or(0.0, |share| share.median),
         note: Some(note),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::proof::Proof;
 use super::tally::{Sold, Tally};
@@ -57,14 +57,18 @@ pub struct OutcomeCount {
     pub count: u64,
 }
 
-/// A distribution, in ms.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[expect(missing_docs, reason = "the names are the percentiles")]
+/// How long answers took, in milliseconds: so many of a hundred came within so long.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
+    /// Half of them.
     pub p50: f64,
+    /// 90 of 100.
     pub p90: f64,
+    /// 99 of 100.
     pub p99: f64,
+    /// 999 of 1000.
     pub p999: f64,
+    /// All of them.
     pub max: f64,
 }
 

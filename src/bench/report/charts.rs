@@ -6,7 +6,7 @@ use super::lines::{Axis, Lines, Point, Series};
 use super::markup::Element;
 use super::scale::Scale;
 use crate::bench::numbers::measured;
-use crate::bench::results::{Cpu, Group, Latency, Results, Row};
+use crate::bench::results::{Cpu, Group, Percentiles, Results, Row};
 
 /// One lock that is held for 20 ms an order lets so many through a second, and N locks N times as many.
 const CLASSIC_ORDERS_PER_SEGMENT: f64 = 50.0;
@@ -15,7 +15,7 @@ const ANSWERS: &str = "answers a second";
 const MEASURED: Key = Key { shape: Shape::Circle, class: "service", text: "measured" };
 const IDEAL: Key = Key { shape: Shape::Dashes, class: "ideal", text: "ideal: 50 a second and segment" };
 
-type PickLatency = fn(&Latency) -> f64;
+type PickLatency = fn(&Percentiles) -> f64;
 const PERCENTILES: [(Key, PickLatency); 5] = [
     (Key { shape: Shape::Circle, class: "service", text: "p50" }, |latency| latency.p50),
     (Key { shape: Shape::Triangle, class: "service", text: "p90" }, |latency| latency.p90),
@@ -138,12 +138,12 @@ fn main_rows(results: &Results) -> impl Iterator<Item = (&Row, String)> {
 
 fn latency(results: &Results) -> Option<Element> {
     let title = "How long an answer takes";
-    let rows: Vec<(Latency, String)> =
+    let rows: Vec<(Percentiles, String)> =
         main_rows(results).filter_map(|(row, name)| Some((row.latency_ms?, name))).collect();
     if rows.is_empty() {
         return None;
     }
-    let lane = |(latency, name): &(Latency, String)| {
+    let lane = |(latency, name): &(Percentiles, String)| {
         let reach = Mark::Reach { from: latency.p50, to: latency.max };
         let points = PERCENTILES.iter().map(|(key, pick)| Mark::Point {
             at: pick(latency),

@@ -2,10 +2,10 @@
 
 use super::markup::Element;
 use crate::bench::numbers::{NONE, limit, measured, percent, range, with_unit};
-use crate::bench::results::{Cpu, Figure, Group, Latency, Results, Row, Verdict};
+use crate::bench::results::{Cpu, Figure, Group, Percentiles, Results, Row, Verdict};
 
 type Pick<T> = fn(&T) -> f64;
-const LATENCY: [(&str, Pick<Latency>); 5] = [
+const LATENCY: [(&str, Pick<Percentiles>); 5] = [
     ("p50", |latency| latency.p50),
     ("p90", |latency| latency.p90),
     ("p99", |latency| latency.p99),
