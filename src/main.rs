@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use segstock::app::App;
 use segstock::bench;
 use segstock::config::{self, BadSetting, BenchOnly, BenchOptions, Command, LoadOptions, Settings};
@@ -18,6 +19,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {
+    raise_file_limit();
     let done = config::read(std::env::args_os(), std::env::vars_os()).map_err(Into::into).and_then(execute);
     match done {
         Ok(code) => code,
@@ -25,6 +27,14 @@ fn main() -> ExitCode {
             say(&mut std::io::stderr(), &format!("segstock: {error}\n"));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// A connection is an open file, and many systems allow a thousand unless a program asks for more. Where even that is
+/// refused, the limit stays as it is, and whoever meets it says so.
+fn raise_file_limit() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _as_it_was = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
 

@@ -55,7 +55,7 @@ impl Length {
     };
 
     const FULL: Self = Self {
-        core_rounds: 9,
+        core_rounds: 7,
         other_rounds: 3,
         span: Span { warm_up: 1.0, measured: 3.0 },
         products: 10_000,

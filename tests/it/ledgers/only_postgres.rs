@@ -305,3 +305,27 @@ async fn a_settle_that_waits_too_long_is_never_committed_late() {
     assert_eq!(settle(&ledger, &first, FENCE, &batch).await, all_new());
     assert_sound(&ledger, &product).await;
 }
+
+/// A page begins in the index where the page before it ended, also once the server has a plan for any parameters: read from
+/// the product's first order each time, a long list would take for ever.
+#[tokio::test]
+async fn a_page_of_a_products_orders_begins_behind_the_last_one() {
+    let postgres = Postgres::shared().await;
+    let database = postgres.database().await;
+    open_postgres(database.url(), CONNECTIONS, TIMEOUT).await;
+    let mut session = database.pool().acquire().await.expect("it runs");
+    let query = include_str!("../../../src/ledger/postgres/queries/orders_of_product.sql");
+    let explain = [
+        "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_bitmapscan = off;",
+        &format!("PREPARE page (smallint, uuid, bigint, text) AS {query}"),
+        "; EXPLAIN (COSTS OFF) EXECUTE page (NULL, NULL, 10, 'lamp')",
+    ];
+    let rows = sqlx::raw_sql(sqlx::AssertSqlSafe(explain.concat()))
+        .fetch_all(&mut *session)
+        .await
+        .expect("it can be explained");
+    let plan: Vec<String> = rows.iter().map(|row| sqlx::Row::get(row, 0)).collect();
+    let begins =
+        |line: &String| line.contains("Index Cond") && line.contains("product_id") && line.contains("id > COALESCE");
+    assert!(plan.iter().any(begins) && !plan.iter().any(|line| line.contains("Sort")), "{plan:#?}");
+}

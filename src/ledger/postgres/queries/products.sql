@@ -7,6 +7,6 @@ CROSS JOIN LATERAL (
     SELECT sum(allotted)::bigint AS allotted, sum(taken)::bigint AS taken
     FROM segments WHERE product_id = products.id
 ) AS stock
-WHERE $1::text IS NULL OR sku > $1
+WHERE sku > coalesce($1, '')
 ORDER BY sku
 LIMIT $2

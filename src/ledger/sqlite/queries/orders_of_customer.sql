@@ -9,6 +9,6 @@ WHERE customer_key BETWEEN ?6 AND ?7
     AND customer_id = ?5
     AND (?4 IS NULL OR products.sku = ?4)
     AND (?1 IS NULL OR status = ?1)
-    AND (?2 IS NULL OR orders.id > ?2)
+    AND orders.id > coalesce(?2, x'')
 ORDER BY orders.id
 LIMIT ?3

@@ -4,7 +4,7 @@
 SELECT products.*, sum(allotted) AS allotted, sum(taken) AS taken
 FROM products
 JOIN segments ON segments.product_id = products.id
-WHERE ?1 IS NULL OR sku > ?1
+WHERE sku > coalesce(?1, '')
 GROUP BY products.id
 ORDER BY sku
 LIMIT ?2
