@@ -101,7 +101,7 @@ pub fn read(
             let text = error.render().to_string();
             let first = text.lines().next().unwrap_or_default();
             let first = first.strip_prefix("error: ").unwrap_or(first);
-            return Err(BadSetting(format!("{first}; segstock --help lists the settings")));
+            return Err(BadSetting(format!("{first}; --help lists what there is")));
         }
     };
     for (name, _) in environment {
